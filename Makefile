@@ -1,0 +1,76 @@
+# make demo: a real engine out of a real model, without a GPU.  make test: lint, types, layers, tests.
+# Needs Python >= 3.10 with pip; make PYTHON=/path/to/python3 chooses which.
+
+PYTHON ?= python3
+VENV ?= .venv
+TEST_VENV ?= .venv-test
+PYTEST_ARGS ?=
+
+MODEL := pp-ocrv6-det
+MODEL_FILE := models/downloads/PP-OCRv6_det_small.onnx
+PROFILE := rtx4090-fp16
+DEMO_DIR := build/demo
+SOURCES := $(shell find trtdeploy profiles -name '*.py' -o -name '*.yaml' -o -name 'py.typed')
+CACHES := .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# Debian's python3 makes no environment with pip unless python3-venv is installed: then the pip that
+# is there fills it.
+define create_venv
+	@echo "installing into $(1)/ (about 500 MB; the first time takes a few minutes)"
+	@test -x $(1)/bin/pip || "$(PYTHON)" -m venv $(1) >/dev/null 2>&1 || { \
+	    "$(PYTHON)" -m venv --without-pip $(1) && \
+	    PYTHONPATH="$$("$(PYTHON)" -c 'import os, pip; print(os.path.dirname(pip.__path__[0]))')" \
+	        $(1)/bin/python -m pip install --quiet --ignore-installed pip; }
+endef
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint clean python-version
+
+help:
+	@echo "make demo   fetch a real model and compile its $(PROFILE) engine into $(DEMO_DIR)/"
+	@echo "make test   lint, types, layers and all tests in $(TEST_VENV)/"
+	@echo "make lint   the same without the tests"
+	@echo "make clean  remove the environments, downloads, builds and caches"
+	@echo "PYTHON=... chooses the interpreter, PYTEST_ARGS='-n auto -k fp16' goes to pytest"
+
+python-version:
+	@command -v "$(PYTHON)" >/dev/null || { \
+	    echo "error: there is no '$(PYTHON)'; give one with: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	    echo "error: trtdeploy needs Python 3.10 or newer, and '$(PYTHON)' is" \
+	        "$$("$(PYTHON)" --version 2>&1); give another with: make PYTHON=/path/to/python3" >&2; exit 1; }
+
+# Installed as a user gets it, a wheel with the profiles inside; hence anew when a source changes.
+$(VENV)/.installed: pyproject.toml $(SOURCES) | python-version
+	$(call create_venv,$(VENV))
+	$(VENV)/bin/python -m pip install --quiet ".[rtx]"
+	@touch $@
+
+$(TEST_VENV)/.installed: pyproject.toml | python-version
+	$(call create_venv,$(TEST_VENV))
+	$(TEST_VENV)/bin/python -m pip install --quiet --editable ".[rtx,dev]"
+	@touch $@
+
+demo: $(VENV)/.installed
+	$(VENV)/bin/python models/fetch.py $(MODEL)
+	$(VENV)/bin/trtdeploy build $(MODEL_FILE) --profile $(PROFILE) --output-dir $(DEMO_DIR)
+	@echo
+	@test -s $(DEMO_DIR)/model.engine || { echo "error: no engine was written" >&2; exit 1; }
+	@echo "engine: $(CURDIR)/$(DEMO_DIR)/model.engine"
+	@for file in report.html report.json manifest.json; do \
+	    if test -s $(DEMO_DIR)/$$file; then echo "$${file%.*}: $(CURDIR)/$(DEMO_DIR)/$$file"; fi; done
+
+lint: $(TEST_VENV)/.installed
+	$(TEST_VENV)/bin/ruff check
+	$(TEST_VENV)/bin/ruff format --check
+	$(TEST_VENV)/bin/mypy
+	$(TEST_VENV)/bin/lint-imports
+
+test: lint
+	$(TEST_VENV)/bin/python -m pytest $(PYTEST_ARGS)
+
+clean:
+	rm -rf $(VENV) $(TEST_VENV) build dist models/downloads $(CACHES)
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

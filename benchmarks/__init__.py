@@ -1,0 +1,1 @@
+"""Speed and memory of trtdeploy against its peers; see README.md."""

@@ -1,0 +1,12 @@
+"""FP16 typing by trtdeploy: ``type_trtdeploy.py SOURCE TARGET``."""
+
+import sys
+from pathlib import Path
+
+from trtdeploy.graph.loading import load_model
+from trtdeploy.graph.saving import save_model
+from trtdeploy.precision.recipe import find_recipe
+from trtdeploy.precision.typed_model import apply_recipe
+
+typed = apply_recipe(load_model(sys.argv[1]), find_recipe("fp16"))
+save_model(typed.model, Path(sys.argv[2]))

@@ -1,0 +1,142 @@
+"""Output folders appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from trtdeploy.core.errors import InputError
+from trtdeploy.pipeline.output_folder import open_output_folder
+
+
+def write(folder: Path, text: str) -> None:
+    (folder / "manifest.json").write_text(text)
+    (folder / "model.engine").write_text(text)
+
+
+def visible(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_new_folder_appears_with_everything(tmp_path: Path) -> None:
+    with open_output_folder(tmp_path / "out") as folder:
+        write(folder, "new")
+        assert not (tmp_path / "out").exists()
+    assert visible(tmp_path) == ["out"]
+    assert visible(tmp_path / "out") == ["manifest.json", "model.engine"]
+
+
+def test_an_old_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    for text in ("old", "new"):
+        with open_output_folder(tmp_path / "out") as folder:
+            write(folder, text)
+            if text == "old":
+                (folder / "timing.cache").write_text("only in the old one")
+    assert visible(tmp_path) == ["out"]
+    assert visible(tmp_path / "out") == ["manifest.json", "model.engine"]
+    assert (tmp_path / "out" / "model.engine").read_text() == "new"
+
+
+def test_a_failure_leaves_the_old_folder(tmp_path: Path) -> None:
+    with open_output_folder(tmp_path / "out") as folder:
+        write(folder, "old")
+    with pytest.raises(RuntimeError), open_output_folder(tmp_path / "out") as folder:
+        write(folder, "new")
+        raise RuntimeError
+    assert visible(tmp_path) == ["out"]
+    assert (tmp_path / "out" / "model.engine").read_text() == "old"
+
+
+def test_foreign_folders_and_files_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("precious")
+    (tmp_path / "file").write_text("precious")
+    for name in ("mine", "file"):
+        with pytest.raises(InputError, match="left alone"), open_output_folder(tmp_path / name):
+            pass
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "precious"
+
+
+def test_an_empty_folder_may_be_filled(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    with open_output_folder(tmp_path / "out") as folder:
+        write(folder, "new")
+    assert visible(tmp_path / "out") == ["manifest.json", "model.engine"]
+
+
+def test_an_unwritable_parent_is_an_input_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be made"), open_output_folder(
+        tmp_path / "file" / "out"
+    ):
+        pass
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from trtdeploy.pipeline.output_folder import open_output_folder
+with open_output_folder(Path(sys.argv[1])) as folder:
+    (folder / "manifest.json").write_text("half")
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="leftovers are removed on POSIX systems")
+def test_leftovers_of_a_killed_build_go_and_those_of_a_living_one_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trtdeploy.pipeline.output_folder._YOUNG_S", -1.0)
+    command = [sys.executable, "-c", HOLD, str(tmp_path / "out")]
+    holders = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
+    for holder in holders:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"ready\n"
+    os.kill(holders[0].pid, signal.SIGKILL)
+    holders[0].wait()
+    assert len(visible(tmp_path)) == 2
+    with open_output_folder(tmp_path / "out") as folder:
+        write(folder, "new")
+    assert len(visible(tmp_path)) == 2  # the result, and the folder of the living build
+    assert (tmp_path / "out" / "model.engine").read_text() == "new"
+    holders[1].kill()
+    holders[1].wait()
+    for holder in holders:
+        assert holder.stdout is not None
+        holder.stdout.close()
+
+
+def publish_often(target: str, text: str) -> None:
+    for _ in range(30):
+        with open_output_folder(Path(target)) as folder:
+            write(folder, text)
+
+
+def test_concurrent_builds_leave_one_whole_folder(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    target = tmp_path / "out"
+    workers = [context.Process(target=publish_often, args=(str(target), t)) for t in ("a", "b")]
+    for worker in workers:
+        worker.start()
+    deadline = time.monotonic() + 60
+    while any(worker.is_alive() for worker in workers) and time.monotonic() < deadline:
+        with contextlib.suppress(FileNotFoundError):
+            before = target.stat().st_ino
+            names = visible(target)
+            if target.stat().st_ino == before:  # not replaced while it was read
+                assert names == ["manifest.json", "model.engine"]
+    for worker in workers:
+        worker.join(10)
+        assert worker.exitcode == 0
+    contents = {(target / name).read_text() for name in visible(target)}
+    assert len(contents) == 1
+    assert visible(tmp_path) == ["out"]

@@ -1,0 +1,44 @@
+"""Take a trained model to NVIDIA GPUs, and prove that what ships still computes the right answer.
+
+The public API loads on first use, so ``import trtdeploy`` costs nothing::
+
+    import trtdeploy
+
+    result = trtdeploy.build("yolov8n.onnx", "orin-fp16")
+    report = trtdeploy.check("yolov8n.onnx", "orin-fp16")
+    facts = trtdeploy.inspect("yolov8n.orin-fp16")
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trtdeploy.api import build, check, inspect
+    from trtdeploy.core.errors import TrtdeployError
+    from trtdeploy.pipeline.result import BuildResult
+    from trtdeploy.preflight.report import CheckReport
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "build": "trtdeploy.api",
+    "check": "trtdeploy.api",
+    "inspect": "trtdeploy.api",
+    "BuildResult": "trtdeploy.pipeline.result",
+    "CheckReport": "trtdeploy.preflight.report",
+    "TrtdeployError": "trtdeploy.core.errors",
+}
+
+__all__ = ["BuildResult", "CheckReport", "TrtdeployError", "__version__", "build", "check", "inspect"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'trtdeploy' has no attribute {name!r}")
+    return getattr(importlib.import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,5 @@
+"""``python -m trtdeploy``."""
+
+from trtdeploy.cli.main import main
+
+main()

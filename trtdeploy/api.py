@@ -1,0 +1,87 @@
+"""The public Python API; the command line calls these very functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from trtdeploy.config.shape_table import ShapeTable
+from trtdeploy.inspection.inspecting import inspect_path
+from trtdeploy.pipeline.building import build_model
+from trtdeploy.pipeline.checking import check_for_profile
+from trtdeploy.pipeline.prepared import build_prepared
+from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
+from trtdeploy.pipeline.request import BuildRequest
+from trtdeploy.pipeline.result import BuildResult
+from trtdeploy.preflight.report import CheckReport
+
+
+def build(
+    model: str | Path | BuildRequest,
+    profile: str = "",
+    *,
+    output_dir: str | Path | None = None,
+    overrides: Sequence[str] = (),
+    pins: Sequence[str] = (),
+    progress: ProgressCallback = ignore_progress,
+) -> BuildResult:
+    """Build an engine, or the folder a device can build it from.
+
+    Args:
+        model: An ONNX file, a prepared output folder, or a ``BuildRequest`` that holds
+            everything (sizes, sample data); then the other arguments stay empty.
+        profile: Name or path of a deploy profile; empty for a prepared folder.
+        output_dir: Where the result goes; None makes ``<model>.<profile>`` here.
+        overrides: Texts like ``build.workspace=2GiB``.
+        pins: Patterns of node names, or ``op:Softmax``, to keep in FP32.
+        progress: Called as steps start, go on and end.
+
+    Returns:
+        The output folder. ``status`` is ``prepared``, and ``engine_path`` None, when only the
+        device itself can compile.
+
+    Raises:
+        TrtdeployError: With ``hint`` and ``exit_code``; nothing is half-written.
+    """
+    request = model if isinstance(model, BuildRequest) else BuildRequest(
+        model=Path(model),
+        profile=profile,
+        overrides=tuple(overrides),
+        output_dir=None if output_dir is None else Path(output_dir),
+        pins=tuple(pins),
+    )  # fmt: skip
+    run = build_prepared if request.model.is_dir() else build_model
+    return run(request, progress)
+
+
+def check(
+    model: str | Path,
+    profile: str,
+    *,
+    overrides: Sequence[str] = (),
+    shapes: ShapeTable | None = None,
+    ask_parser: bool = True,
+) -> CheckReport:
+    """Find every blocker and hazard of a model for a deploy profile; nothing is built.
+
+    Args:
+        model: An ONNX file.
+        profile: Name or path of a deploy profile.
+        overrides: Texts like ``recipe=bf16``.
+        shapes: Sizes, as ``parse_shape_table`` makes them from command-line texts.
+        ask_parser: Ask the installed TensorRT parser too, when there is one.
+
+    Raises:
+        TrtdeployError: The model or the profile cannot be read at all.
+    """
+    return check_for_profile(Path(model), profile, overrides, shapes, ask_parser=ask_parser)
+
+
+def inspect(path: str | Path) -> dict[str, Any]:
+    """Return facts about an ONNX file, an engine or an output folder; ``kind`` says which.
+
+    Raises:
+        InputError: It is none of these.
+    """
+    return inspect_path(Path(path))

@@ -1,0 +1,1 @@
+"""Engine compilers and runtimes. The only layer that imports vendor SDKs, lazily."""

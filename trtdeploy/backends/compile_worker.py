@@ -1,0 +1,88 @@
+"""The compiler process, started by ``worker_process`` and talking to it alone.
+
+Native compilers crash, abort and hang; in a process of their own that ends this process only.
+stdin is the request as JSON. The file descriptor named by the first argument takes one JSON object
+per line (events). stdout and stderr are build.log, whoever writes to them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from trtdeploy.backends.engine_builder import build_engine
+from trtdeploy.backends.network import ParseFailedError
+from trtdeploy.backends.parser_probe import ask_parser
+from trtdeploy.backends.request import TENSORRT_RTX, CompileRequest
+from trtdeploy.core.errors import TrtdeployError
+from trtdeploy.core.optional import import_optional
+
+INSTALL = {
+    "tensorrt": "pip install 'trtdeploy[tensorrt]' (on Jetson it comes with JetPack)",
+    "tensorrt_rtx": "pip install 'trtdeploy[rtx]'",
+}
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+def run() -> None:
+    """Do what the request says, send what became of it, and end the process."""
+    descriptor, parent = int(sys.argv[1]), int(sys.argv[2])
+    _end_with_parent(parent)
+    os.set_inheritable(descriptor, False)
+    events = os.fdopen(descriptor, "w", encoding="utf-8")
+    event: dict[str, Any] = {"event": "none"}
+    try:
+        event = _answer(events)
+    except BaseException as error:
+        event = {"event": "raised", "error": f"{type(error).__name__}: {error}"}
+        sys.excepthook(type(error), error, error.__traceback__)  # into build.log
+        raise
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        _send(events, event)  # the last act: it is answered with SIGKILL
+        os._exit(0)  # static destructors of native libraries may hang or crash
+
+
+def _answer(events: TextIO) -> dict[str, Any]:
+    """Return the event that ends the run."""
+    request = CompileRequest.from_json(sys.stdin.read())
+
+    def report(phase: str) -> None:
+        _send(events, {"event": "phase", "phase": phase})
+
+    try:
+        report("load")
+        product = "TensorRT-RTX" if request.module == TENSORRT_RTX else "TensorRT"
+        trt = import_optional(
+            request.module,
+            needed_for=f"compiling with {product}",
+            install=INSTALL[request.module],
+        )
+        if request.parse_only:
+            report("parse")
+            return {"event": "answer", "answer": ask_parser(trt, request)}
+        result = asdict(build_engine(trt, request, report))
+    except ParseFailedError as error:
+        return {"event": "parse_failed", "errors": [asdict(entry) for entry in error.errors]}
+    except TrtdeployError as error:
+        kind = type(error).__name__
+        return {"event": "failed", "kind": kind, "message": error.message, "hint": error.hint}
+    return {"event": "done", "result": {**result, "engine_path": str(result["engine_path"])}}
+
+
+def _end_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when its parent dies, even while native code hangs."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before
+        os._exit(1)
+
+
+def _send(events: TextIO, event: dict[str, Any]) -> None:
+    events.write(json.dumps(event) + "\n")
+    events.flush()

@@ -1,0 +1,72 @@
+"""ONNX Runtime on the CPU: does a model load, and how large do its values get."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trtdeploy.core.errors import CompileError, InputError
+from trtdeploy.core.optional import import_optional
+
+Feeds = Mapping[str, "np.ndarray[Any, Any]"]
+
+
+def open_session(path: Path, *, optimize: bool) -> Any:
+    """Return an ``InferenceSession`` on the CPU.
+
+    Args:
+        path: The model.
+        optimize: Leave ONNX Runtime's graph optimisations on.
+
+    Raises:
+        CompileError: ONNX Runtime refuses the model.
+    """
+    runtime = import_optional(
+        "onnxruntime", needed_for="running a model on the CPU", install="pip install onnxruntime"
+    )
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3
+    levels = runtime.GraphOptimizationLevel
+    options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimize else levels.ORT_DISABLE_ALL
+    state = runtime.capi.onnxruntime_pybind11_state
+    refusals = (
+        state.Fail, state.InvalidArgument, state.InvalidGraph, state.InvalidProtobuf,
+        state.NotImplemented, state.RuntimeException, state.NoSuchFile, state.NoModel,
+    )  # fmt: skip
+    try:
+        return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except refusals as error:
+        raise CompileError(
+            f"ONNX Runtime {runtime.__version__} refuses {path.name}: {error}",
+            hint="'trtdeploy check' on the source model lists what stands in the way.",
+        ) from error
+
+
+def check_loads(path: Path) -> None:
+    """Raise ``CompileError`` unless ONNX Runtime loads ``path``."""
+    open_session(path, optimize=False)
+
+
+def measure_amax(path: Path, samples: Iterable[Feeds]) -> dict[str, float]:
+    """Return the largest finite magnitude of every floating-point output over all samples.
+
+    Raises:
+        InputError: A sample does not fit the model's inputs.
+    """
+    session = open_session(path, optimize=True)
+    names = [output.name for output in session.get_outputs()]
+    found: dict[str, float] = {}
+    for position, feeds in enumerate(samples):
+        try:
+            results = session.run(names, dict(feeds))
+        except (ValueError, RuntimeError) as error:
+            raise InputError(f"sample {position} does not fit the model: {error}") from error
+        for name, value in zip(names, results, strict=True):
+            if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size:
+                finite = value[np.isfinite(value)]
+                amax = float(np.abs(finite).max()) if finite.size else 0.0
+                found[name] = max(found.get(name, 0.0), amax)
+    return found

@@ -1,0 +1,70 @@
+"""Optimization profiles: from the request to TensorRT's own objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trtdeploy.backends.network import iterate_inputs
+from trtdeploy.backends.request import CompileRequest, read_points
+from trtdeploy.core.errors import OptimizationProfileError
+
+
+def add_optimization_profiles(
+    builder: Any, config: Any, network: Any, request: CompileRequest
+) -> None:
+    """Add every optimization profile of the request; a static network takes none.
+
+    Raises:
+        OptimizationProfileError: An input has no shape, or TensorRT refuses a profile.
+    """
+    variable = [tensor for tensor in iterate_inputs(network) if _is_variable(tensor)]
+    if not variable:
+        return
+    if not request.optimization_profiles:
+        names = ", ".join(repr(tensor.name) for tensor in variable)
+        raise OptimizationProfileError(
+            f"the shapes of {names} vary, and there is no optimization profile"
+        )
+    for table in request.optimization_profiles:
+        profile = builder.create_optimization_profile()
+        for tensor in variable:
+            _set_input(profile, tensor, table)
+        if config.add_optimization_profile(profile) < 0:
+            raise OptimizationProfileError(
+                f"TensorRT refuses optimization profile {table['name']!r}: {table['shapes']}",
+                hint="Its log (build.log) says which input; min <= opt <= max must hold.",
+            )
+
+
+def _is_variable(tensor: Any) -> bool:
+    return bool(tensor.is_shape_tensor) or -1 in tuple(tensor.shape)
+
+
+def _set_input(profile: Any, tensor: Any, table: dict[str, Any]) -> None:
+    name = tensor.name
+    kind = "values" if tensor.is_shape_tensor else "shapes"
+    if name not in table[kind]:
+        raise _explain_missing(name, kind, table["name"])
+    points = read_points(table[kind][name])
+    try:
+        if tensor.is_shape_tensor:
+            profile.set_shape_input(name, *points)
+        else:
+            profile.set_shape(name, *points)
+    except RuntimeError as error:
+        raise OptimizationProfileError(
+            f"TensorRT refuses the {kind} {table[kind][name]} for input {name!r}, which the "
+            f"model declares as {tuple(tensor.shape)}: {error}"
+        ) from error
+
+
+def _explain_missing(name: str, kind: str, profile_name: str) -> OptimizationProfileError:
+    if kind == "shapes":
+        return OptimizationProfileError(
+            f"optimization profile {profile_name!r} has no shape for input {name!r}"
+        )
+    return OptimizationProfileError(
+        f"input {name!r} is a shape tensor: its values, not only its dims, decide shapes inside "
+        f"the model, and optimization profile {profile_name!r} gives none",
+        hint=f"Add --value '{name}:MIN:OPT:MAX', e.g. --value '{name}:8,8:20,33:64,64'.",
+    )

@@ -1,0 +1,49 @@
+"""The application: its commands and what ``trtdeploy --help`` says."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from trtdeploy.cli.build import build
+from trtdeploy.cli.check import check
+from trtdeploy.cli.doctor import doctor
+from trtdeploy.cli.inspect import inspect
+from trtdeploy.cli.profiles import profiles
+
+app = typer.Typer(
+    name="trtdeploy",
+    no_args_is_help=True,
+    rich_markup_mode=None,  # rich costs more start-up time than everything else together
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from trtdeploy import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def describe(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Version.")
+    ] = False,
+) -> None:
+    """Take a trained model to NVIDIA GPUs, and prove what was built.
+
+    \b
+    Start here:
+      trtdeploy doctor                                    what can I build here?
+      trtdeploy check yolov8n.onnx --profile orin-fp16    only look for problems
+      trtdeploy build yolov8n.onnx --profile orin-fp16    the whole way
+    """
+
+
+for command in (build, check, inspect, profiles, doctor):
+    app.command()(command)

@@ -1,0 +1,102 @@
+"""``trtdeploy build``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from trtdeploy.cli import options
+from trtdeploy.cli.output import OutputFormat, format_rows, sink
+
+
+def build(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="An ONNX file, or a prepared folder.")
+    ],
+    profile: options.Profile = "",
+    output_dir: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--output-dir", "-o", help="Default: MODEL.PROFILE in this folder."),
+    ] = None,
+    overrides: options.Overrides = None,
+    shapes: options.Shapes = None,
+    symbols: options.Symbols = None,
+    values: options.Values = None,
+    shape_json: options.ShapeJson = None,
+    pins: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--pin", metavar="PATTERN", help="Keep these nodes FP32; also 'op:Softmax'."),
+    ] = None,
+    data: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--data", metavar="NPZ", help="Sample inputs, to find values that overflow."),
+    ] = None,
+    prepare_only: Annotated[
+        bool, typer.Option("--prepare-only", help="Stop before compiling; that is a success then.")
+    ] = False,
+    debug_precision: Annotated[
+        bool, typer.Option("--debug-precision", help="Detailed verbosity and TensorRT's DEBUG flag.")
+    ] = False,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Build even if this very result is there already.")
+    ] = False,
+    output: options.Output = OutputFormat.HUMAN,
+) -> None:
+    """Build an engine from an ONNX model.
+
+    Checks the model, types it for the profile's precision, compiles it, and writes one folder with
+    engine, typed model, manifest and report.
+
+    \b
+    Examples:
+      trtdeploy build yolov8n.onnx --profile orin-fp16
+      trtdeploy build bert.onnx -p rtx4090-fp16 --symbol batch=1:8:32
+      trtdeploy build yolov8n.orin-fp16/     on the device: compile a prepared folder
+
+    \b
+    Exit codes:
+      0  the engine is built (or, with --prepare-only, the folder is prepared)
+      2  wrong usage                3  model or profile cannot be used
+      4  a package is missing       6  the compiler failed
+      5  only the device can compile; the prepared folder is written
+    """
+    sink.format = output
+    from trtdeploy import api
+    from trtdeploy.config.shape_syntax import parse_shape_table
+    from trtdeploy.core.errors import NotPossibleError, UsageError
+    from trtdeploy.pipeline.request import BuildRequest
+    from trtdeploy.pipeline.result import PREPARED
+
+    if not profile and not model.is_dir():
+        raise UsageError(
+            "build needs --profile", hint="'trtdeploy profiles' lists them, e.g. orin-fp16."
+        )
+    debug = ["build.debug_precision=true"] if debug_precision else []
+    request = BuildRequest(
+        model=model,
+        profile=profile,
+        overrides=(*(overrides or []), *debug),
+        shapes=parse_shape_table(shapes or [], symbols or [], values or [], shape_json),
+        output_dir=output_dir,
+        pins=tuple(pins or []),
+        data=data,
+        prepare_only=prepare_only,
+        rebuild=rebuild,
+    )
+    result = api.build(request, progress=sink.progress)
+    rows: list[tuple[str, object]] = [
+        ("folder", result.folder),
+        ("engine", result.engine_path or "none yet"),
+        ("model", result.model_path),
+        ("report", result.report_path),
+        ("status", "already there, nothing to do (--rebuild forces)" if result.reused else ""),
+        ("next", result.next_step),
+    ]
+    sink.data(format_rows(rows), result.to_dict())
+    if result.status == PREPARED and not prepare_only:
+        raise NotPossibleError(
+            f"no engine was built: {result.reason}. The prepared folder is complete.",
+            hint=result.next_step,
+        )

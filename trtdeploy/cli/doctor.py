@@ -1,0 +1,60 @@
+"""``trtdeploy doctor``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trtdeploy.cli import options
+from trtdeploy.cli.output import OutputFormat, format_rows, sink
+
+_INSTALL = {
+    "tensorrt": "pip install 'trtdeploy[tensorrt]' (needs an NVIDIA GPU; on Jetson: JetPack)",
+    "tensorrt_rtx": "pip install 'trtdeploy[rtx]' (builds RTX engines without a GPU)",
+    "pycuda": "pip install 'trtdeploy[pycuda]'",
+    "cuda": "pip install 'trtdeploy[cuda]'",
+}
+
+
+def doctor(output: options.Output = OutputFormat.HUMAN) -> None:
+    """Say what this machine can build.
+
+    Also what is missing for the rest. Only looks: no GPU library is loaded.
+    """
+    sink.format = output
+    from trtdeploy.backends.local_gpu import find_local_gpu
+    from trtdeploy.config.loading import list_deploy_profiles, load_deploy_profile
+    from trtdeploy.core.errors import MissingDependencyError
+    from trtdeploy.pipeline.environment import describe_environment
+    from trtdeploy.pipeline.target import judge_ability
+    from trtdeploy.precision.recipe import RECIPES
+
+    environment = describe_environment()
+    gpu = find_local_gpu()
+    verdicts: dict[str, list[str]] = {"builds": [], "prepares": [], "needs a package": []}
+    for name in list_deploy_profiles():
+        resolved = load_deploy_profile(name)
+        if resolved.profile.recipe not in RECIPES:
+            continue
+        try:
+            possible = judge_ability(resolved, resolved.source_path).possible
+            verdicts["builds" if possible else "prepares"].append(name)
+        except MissingDependencyError:
+            verdicts["needs a package"].append(name)
+    packages: dict[str, Any] = environment["packages"]
+    missing = {name: how for name, how in _INSTALL.items() if name not in packages}
+    payload = {
+        "environment": environment,
+        "gpu": None if gpu is None else {"name": gpu.name, "sm": gpu.compute_capability},
+        "profiles": verdicts,
+        "missing": missing,
+    }
+    rows: list[tuple[str, object]] = [
+        ("trtdeploy", f"{environment['trtdeploy']}, Python {environment['python']}"),
+        ("GPU", f"{gpu.name} (compute capability {gpu.compute_capability})" if gpu else "none found"),
+        ("installed", "\n".join(f"{name} {version}" for name, version in packages.items())),
+        ("missing", "\n".join(f"{name}: {how}" for name, how in missing.items())),
+        ("builds", "\n".join(verdicts["builds"]) or "nothing yet"),
+        ("prepares", "\n".join(verdicts["prepares"])),
+        ("lacks", "\n".join(verdicts["needs a package"])),
+    ]
+    sink.data(format_rows(rows), payload)

@@ -1,0 +1,107 @@
+"""``trtdeploy inspect``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from trtdeploy.cli import options
+from trtdeploy.cli.output import OutputFormat, format_rows, sink
+
+
+def inspect(
+    path: Annotated[
+        Path, typer.Argument(metavar="FILE", help="ONNX file, engine, or output folder.")
+    ],
+    output: options.Output = OutputFormat.HUMAN,
+) -> None:
+    """Say what a file is and what it was made from.
+
+    Knows ONNX files, plans of TensorRT and TensorRT-RTX, Ultralytics' prefixed engines, and the
+    folders that 'trtdeploy build' writes. Nothing is executed or deserialised.
+    """
+    sink.format = output
+    from trtdeploy import api
+
+    facts = api.inspect(path)
+    render = {"onnx": _render_onnx, "engine": _render_engine}.get(facts["kind"], _render_folder)
+    sink.data(render(facts), facts)
+
+
+def _render_onnx(facts: dict[str, Any]) -> str:
+    operators = ", ".join(f"{name} {count}" for name, count in facts["operators"].items())
+    return format_rows(
+        [
+            ("kind", "ONNX model"),
+            ("opset", f"{facts['opset']} (IR {facts['ir_version']})"),
+            ("producer", facts["producer"]),
+            ("inputs", _render_tensors(facts["inputs"])),
+            ("outputs", _render_tensors(facts["outputs"])),
+            ("nodes", facts["nodes"]),
+            ("operators", _wrap(operators)),
+            ("size", _size(facts["bytes"])),
+        ]
+    )
+
+
+def _render_engine(facts: dict[str, Any]) -> str:
+    return format_rows(
+        [
+            ("kind", f"engine of {facts['product']} {facts['version']}"),
+            ("GPUs", ", ".join(facts["compute_capabilities"])),
+            ("prefix", facts["prefix"]),
+            ("size", _size(facts["bytes"])),
+            ("metadata", "\n".join(f"{k}: {v}" for k, v in facts["metadata"].items())),
+        ]
+    )
+
+
+def _render_folder(facts: dict[str, Any]) -> str:
+    source, engine, plan = facts["source"], facts["engine"], facts.get("plan")
+    chosen = facts["deploy_profile"]
+    return format_rows(
+        [
+            ("kind", "output folder of trtdeploy"),
+            ("status", facts["status"]),
+            ("created", facts["created"]),
+            ("source", f"{source.get('file')} (sha256 {str(source.get('sha256'))[:12]})"),
+            ("profile", f"{chosen.get('name')}: {chosen.get('recipe')} on {facts['device']}"),
+            ("precision", ", ".join(f"{n} nodes {t}" for t, n in (facts["precision"] or {}).items())),
+            ("engine", f"{engine['file']}, {_size(engine['bytes'])}" if engine else "none yet"),
+            ("plan", f"{plan['product']} {plan['version']}" if plan else None),
+            ("shapes", _render_shapes(facts["optimization_profiles"])),
+        ]
+    )
+
+
+def _render_tensors(tensors: list[dict[str, Any]]) -> str:
+    rows = []
+    for tensor in tensors:
+        shape = tensor["shape"]
+        dims = "unknown rank" if shape is None else "x".join(map(str, shape)) or "scalar"
+        mark = " (its values decide shapes)" if tensor["is_shape_tensor"] else ""
+        rows.append(f"{tensor['name']}: {tensor['dtype']} {dims}{mark}")
+    return "\n".join(rows)
+
+
+def _render_shapes(profiles: list[dict[str, Any]]) -> str:
+    rows = []
+    for entry in profiles:
+        for name, table in entry["shapes"].items():
+            points = ["x".join(map(str, table[point])) or "scalar" for point in ("min", "opt", "max")]
+            rows.append(f"{name}: {points[0] if len(set(points)) == 1 else ' / '.join(points)}")
+    return "\n".join(rows)
+
+
+def _wrap(text: str, width: int = 66) -> str:
+    import textwrap
+
+    return "\n".join(textwrap.wrap(text, width))
+
+
+def _size(count: int) -> str:
+    from trtdeploy.core.units import format_bytes
+
+    return format_bytes(count)

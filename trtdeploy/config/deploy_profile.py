@@ -1,0 +1,149 @@
+"""Deploy profiles: device, backend, recipe, build options, shapes and tolerance."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, get_args
+
+from pydantic import BeforeValidator, Field, StringConstraints, field_validator
+
+from trtdeploy.config.compute_capability import Precision
+from trtdeploy.config.model_base import (
+    ByteSize,
+    ComputeCapability,
+    ConfigModel,
+    Flag,
+    PositiveFloat,
+    Tolerance,
+    WholeNumber,
+)
+from trtdeploy.config.shape_table import NamedShapeTable, ShapesSection
+
+Backend = Literal["tensorrt", "tensorrt_rtx", "onnxruntime"]
+RecipeName = Literal["fp32", "tf32", "fp16", "bf16", "int8", "int8-fp32", "fp8"]
+Typing = Literal["auto", "strong", "weak"]
+HardwareCompatibility = Literal["none", "ampere_plus", "same_compute_capability"]
+
+RECIPES: Final[tuple[RecipeName, ...]] = get_args(RecipeName)
+
+RECIPE_PRECISIONS: Final[dict[RecipeName, tuple[Precision, ...]]] = {
+    "fp32": ("fp32",),
+    "tf32": ("tf32",),
+    "fp16": ("fp16",),
+    "bf16": ("bf16",),
+    "int8": ("int8", "fp16"),
+    "int8-fp32": ("int8",),
+    "fp8": ("fp8", "fp16"),
+}
+"""What a device must compute in for each recipe; int8 and fp8 leave the rest in FP16."""
+
+_NO_RECIPE = {
+    "int4": "INT4 is weight-only and has no recipe here; use int8 or fp8",
+    "fp4": "FP4 has no recipe here; use fp8",
+}
+
+
+def _explain_missing_recipe(value: object) -> object:
+    if isinstance(value, str) and value in _NO_RECIPE:
+        raise ValueError(_NO_RECIPE[value])
+    return value
+
+
+NonEmptyText = Annotated[str, StringConstraints(min_length=1)]
+
+
+class PrecisionSection(ConfigModel):
+    """How the recipe is applied.
+
+    Attributes:
+        keep_fp32: Node names or glob patterns that stay FP32.
+        io: ``keep`` leaves the model's inputs and outputs at their types, ``recipe`` changes them.
+    """
+
+    keep_fp32: tuple[NonEmptyText, ...] = ()
+    io: Literal["keep", "recipe"] = "keep"
+
+
+class BuildSection(ConfigModel):
+    """What the engine builder is told. Names follow TensorRT's own.
+
+    Attributes:
+        workspace: Limit of scratch memory in bytes; None leaves the builder's own limit.
+        optimization_level: 0 (fast build) to 5 (long search); None is the builder's default.
+        aux_streams: Most auxiliary CUDA streams; None lets the builder choose.
+        timing_cache: Load and save a timing cache.
+        sparse_weights: Allow 2:4 sparse kernels.
+        hardware_compatibility: Which other GPUs the engine must run on.
+        version_compatible: The engine must load in later TensorRT versions.
+        exclude_lean_runtime: Leave the lean runtime out of a version-compatible engine.
+        weight_streaming: Weights may stay in host memory.
+        strip_plan: Leave refittable weights out of the engine.
+        refit: Weights can be replaced later.
+        dla_core: DLA to compile for, counted from 0; None compiles for the GPU.
+        gpu_fallback: Layers that the DLA refuses may run on the GPU.
+        debug_precision: Detailed verbosity and the DEBUG flag, to hunt precision errors.
+        compute_capabilities: More GPUs for one TensorRT-RTX engine, beside the device's own.
+        timeout_s: Seconds after which the compiler counts as hung; None waits for ever.
+    """
+
+    workspace: ByteSize | None = None
+    optimization_level: WholeNumber | None = Field(default=None, ge=0, le=5)
+    aux_streams: WholeNumber | None = Field(default=None, ge=0, le=2**31 - 1)
+    timing_cache: Flag = True
+    sparse_weights: Flag = False
+    hardware_compatibility: HardwareCompatibility = "none"
+    version_compatible: Flag = False
+    exclude_lean_runtime: Flag = False
+    weight_streaming: Flag = False
+    strip_plan: Flag = False
+    refit: Flag = False
+    dla_core: WholeNumber | None = Field(default=None, ge=0)
+    gpu_fallback: Flag = False
+    debug_precision: Flag = False
+    compute_capabilities: tuple[ComputeCapability, ...] = ()
+    timeout_s: PositiveFloat | None = 3600.0
+
+
+class ParitySection(ConfigModel):
+    """Tolerances that replace those of the recipe; None keeps the recipe's own."""
+
+    atol: Tolerance | None = None
+    rtol: Tolerance | None = None
+
+
+class DeployProfile(ConfigModel):
+    """One deploy profile, from ``profiles/NAME.yaml`` or a file of the user.
+
+    Attributes:
+        name: The file's stem; names the output folder.
+        title: For people.
+        device: Shipped device name, or path of a device file.
+        backend: What compiles and runs the model.
+        recipe: How precision is written into the model.
+        typing: ``auto`` is weak on TensorRT 8.6, which has no other, and strong elsewhere.
+        precision: How the recipe is applied.
+        build: What the engine builder is told.
+        shapes: Sizes that hold for every optimization profile.
+        optimization_profiles: Several profiles in one engine, each over ``shapes``.
+        parity: Tolerances.
+    """
+
+    name: str
+    title: str = ""
+    device: NonEmptyText
+    backend: Backend
+    recipe: Annotated[RecipeName, BeforeValidator(_explain_missing_recipe)]
+    typing: Typing = "auto"
+    precision: PrecisionSection = PrecisionSection()
+    build: BuildSection = BuildSection()
+    shapes: ShapesSection = ShapesSection()
+    optimization_profiles: tuple[NamedShapeTable, ...] = ()
+    parity: ParitySection = ParitySection()
+
+    @field_validator("optimization_profiles")
+    @classmethod
+    def _names_differ(cls, value: tuple[NamedShapeTable, ...]) -> tuple[NamedShapeTable, ...]:
+        names = [entry.name for entry in value if entry.name is not None]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"names must differ; used twice: {', '.join(map(repr, twice))}")
+        return value

@@ -1,0 +1,230 @@
+"""Finding, merging and validating deploy profiles and devices."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from trtdeploy.config.combination import find_combination_problems
+from trtdeploy.config.deploy_profile import DeployProfile
+from trtdeploy.config.device import DeviceSpec
+from trtdeploy.config.documents import (
+    SET_LABEL,
+    Document,
+    MergedDocument,
+    parse_override,
+)
+from trtdeploy.config.shape_request import ShapeRequest, build_shape_requests
+from trtdeploy.config.shape_table import ShapeTable
+from trtdeploy.config.shipped import Kind, describe_file, find_config_file, list_shipped
+from trtdeploy.config.validation_text import Model, validate_document
+from trtdeploy.config.yaml_text import load_yaml_mapping
+from trtdeploy.core.errors import DeployProfileError, UsageError
+
+LONGEST_EXTENDS_CHAIN: Final = 8
+
+
+@dataclass(frozen=True)
+class ResolvedProfile:
+    """A deploy profile with everything it refers to.
+
+    Attributes:
+        profile: The validated profile, parents and overrides applied.
+        device: Its device.
+        source_path: File it was read from.
+        parents: Files it extends, nearest first.
+        overrides: ``--set`` texts, in order.
+    """
+
+    profile: DeployProfile
+    device: DeviceSpec
+    source_path: Path
+    parents: tuple[Path, ...] = ()
+    overrides: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name of the profile."""
+        return self.profile.name
+
+    def build_shape_requests(self, given: ShapeTable | None = None) -> tuple[ShapeRequest, ...]:
+        """Return one request per optimization profile, with ``given`` (the CLI's) on top."""
+        return build_shape_requests(self.profile, given)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain data for a manifest; ``restore_deploy_profile`` reads it back."""
+        return {
+            "profile": self.profile.model_dump(mode="json"),
+            "device": self.device.model_dump(mode="json"),
+            "source": str(self.source_path),
+            "parents": [str(path) for path in self.parents],
+            "overrides": list(self.overrides),
+        }
+
+
+def list_deploy_profiles() -> tuple[str, ...]:
+    """Return the names of the shipped deploy profiles, sorted."""
+    return list_shipped("deploy profile")
+
+
+def list_devices() -> tuple[str, ...]:
+    """Return the names of the shipped devices, sorted."""
+    return list_shipped("device")
+
+
+def load_device(name_or_path: str | os.PathLike[str], *, folder: Path | None = None) -> DeviceSpec:
+    """Load a shipped device by name, or a device file by path.
+
+    Args:
+        name_or_path: E.g. ``rtx4090`` or ``./my-board.yaml``.
+        folder: What a relative path refers to; the working directory by default.
+
+    Raises:
+        DeployProfileError: No such device, or everything that is wrong with its file.
+    """
+    path = find_config_file(os.fspath(name_or_path), "device", folder or Path())
+    merged, _ = _load_chain(path, "device")
+    device, problems = validate_document(
+        DeviceSpec, merged, describe_file(path), {"name": path.stem}
+    )
+    if device is None:
+        raise DeployProfileError("\n".join(problems))
+    return device
+
+
+def load_deploy_profile(
+    name_or_path: str | os.PathLike[str], overrides: Sequence[str] = ()
+) -> ResolvedProfile:
+    """Load a deploy profile, apply ``extends`` and overrides, and check it against its device.
+
+    Args:
+        name_or_path: A shipped name such as ``orin-fp16``, or the path of a YAML file.
+        overrides: ``--set`` texts such as ``build.workspace=2GiB``.
+
+    Raises:
+        DeployProfileError: All problems of the files, or all combinations that cannot work,
+            one per line.
+        UsageError: All problems lie in ``overrides``.
+    """
+    path = find_config_file(os.fspath(name_or_path), "deploy profile", Path())
+    label = describe_file(path)
+    merged, chain = _load_chain(path, "deploy profile")
+    for text in overrides:
+        merged.add(_read_override(text))
+    profile, problems = validate_document(DeployProfile, merged, label, {"name": path.stem})
+    device, device_problems = _load_device_of(merged)
+    problems = (*problems, *device_problems)
+    if profile is None or device is None:
+        only_overrides = all(problem.startswith(SET_LABEL) for problem in problems)
+        raise (UsageError if only_overrides else DeployProfileError)("\n".join(problems))
+    _require_sound_combination(profile, device, label)
+    return ResolvedProfile(profile, device, path, chain, tuple(overrides))
+
+
+def restore_deploy_profile(data: Mapping[str, object], label: str) -> ResolvedProfile:
+    """Return the resolved profile that ``ResolvedProfile.to_dict`` wrote into a manifest.
+
+    Args:
+        data: The plain data.
+        label: How messages call the place, e.g. the manifest's path.
+
+    Raises:
+        DeployProfileError: The data is not what ``to_dict`` writes, or was edited wrongly.
+    """
+    profile, problems = _restore(DeployProfile, data.get("profile"), f"{label}: profile")
+    device, device_problems = _restore(DeviceSpec, data.get("device"), f"{label}: device")
+    if profile is None or device is None:
+        raise DeployProfileError("\n".join((*problems, *device_problems)))
+    _require_sound_combination(profile, device, label)
+    return ResolvedProfile(
+        profile,
+        device,
+        Path(str(data.get("source", ""))),
+        tuple(Path(text) for text in _read_texts(data.get("parents"))),
+        _read_texts(data.get("overrides")),
+    )
+
+
+def _restore(model: type[Model], data: object, label: str) -> tuple[Model | None, tuple[str, ...]]:
+    if not isinstance(data, Mapping):
+        return None, (f"{label}: missing",)
+    merged = MergedDocument()
+    merged.add(Document(label, Path(), data))
+    return validate_document(model, merged, label, {})
+
+
+def _read_texts(value: object) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()
+
+
+def _require_sound_combination(profile: DeployProfile, device: DeviceSpec, label: str) -> None:
+    problems = find_combination_problems(profile, device)
+    if problems:
+        raise DeployProfileError("\n".join(f"{label}: {problem}" for problem in problems))
+
+
+def _read_override(text: str) -> Document:
+    document = parse_override(text)
+    if "extends" in document.data:
+        raise UsageError(
+            "--set extends: only a file can extend another",
+            hint="Choose the other one with --profile",
+        )
+    return document
+
+
+def _load_device_of(merged: MergedDocument) -> tuple[DeviceSpec | None, tuple[str, ...]]:
+    name = merged.data.get("device")
+    origin = merged.find_origin(("device",))
+    if not isinstance(name, str) or not name or origin is None:
+        return None, ()  # validation of the profile says so already
+    try:
+        return load_device(name, folder=origin.folder), ()
+    except DeployProfileError as error:
+        place = origin.locate(("device",))
+        return None, tuple(f"{place}: {line}" for line in error.message.splitlines())
+
+
+def _load_chain(path: Path, kind: Kind) -> tuple[MergedDocument, tuple[Path, ...]]:
+    """Read a file and everything it extends; the file itself ends up on top."""
+    documents: list[Document] = []
+    chain: list[Path] = []
+    current: Path | None = path
+    while current is not None:
+        document, parent = _load_document(current, kind)
+        _check_chain(current, chain)
+        chain.append(current)
+        documents.append(document)
+        current = parent
+    merged = MergedDocument()
+    for document in reversed(documents):
+        merged.add(document)
+    return merged, tuple(chain[1:])
+
+
+def _check_chain(path: Path, chain: Sequence[Path]) -> None:
+    shown = " -> ".join(describe_file(link) for link in [*chain, path])
+    if any(path.resolve() == link.resolve() for link in chain):
+        raise DeployProfileError(f"{describe_file(chain[0])}: extends itself: {shown}")
+    if len(chain) > LONGEST_EXTENDS_CHAIN:
+        raise DeployProfileError(
+            f"{describe_file(chain[0])}: extends more than {LONGEST_EXTENDS_CHAIN} files: {shown}"
+        )
+
+
+def _load_document(path: Path, kind: Kind) -> tuple[Document, Path | None]:
+    label = describe_file(path)
+    data = load_yaml_mapping(path, label)
+    document = Document(label, path.parent, data)
+    if "extends" not in data:
+        return document, None
+    parent = data.pop("extends")
+    if not isinstance(parent, str) or not parent:
+        raise DeployProfileError(f"{label}: extends: expected a name or a path, given {parent!r}")
+    try:
+        return document, find_config_file(parent, kind, path.parent)
+    except DeployProfileError as error:
+        raise DeployProfileError(f"{label}: extends: {error.message}", hint=error.hint) from error

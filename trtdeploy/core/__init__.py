@@ -1,0 +1,1 @@
+"""Types and helpers that every layer shares; standard library and numpy only."""

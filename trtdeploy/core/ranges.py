@@ -1,0 +1,60 @@
+"""Optimization profiles: the smallest, usual and largest shapes an engine accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+POINTS = ("min", "opt", "max")
+
+
+@dataclass(frozen=True)
+class ShapeRange:
+    """Sizes of one input; all three tuples have the input's rank.
+
+    A shape tensor also has ``ShapeRange`` dims, plus a ``ValueRange`` for its contents.
+    """
+
+    min: tuple[int, ...]
+    opt: tuple[int, ...]
+    max: tuple[int, ...]
+
+    def at(self, point: str) -> tuple[int, ...]:
+        """Return the shape at ``min``, ``opt`` or ``max``."""
+        return {"min": self.min, "opt": self.opt, "max": self.max}[point]
+
+
+@dataclass(frozen=True)
+class ValueRange:
+    """Contents of one shape tensor, flattened in row-major order."""
+
+    min: tuple[int, ...]
+    opt: tuple[int, ...]
+    max: tuple[int, ...]
+
+    def at(self, point: str) -> tuple[int, ...]:
+        """Return the values at ``min``, ``opt`` or ``max``."""
+        return {"min": self.min, "opt": self.opt, "max": self.max}[point]
+
+
+@dataclass(frozen=True)
+class OptimizationProfile:
+    """One TensorRT optimization profile over all inputs of a model.
+
+    Attributes:
+        name: For people; engines number profiles, they do not name them.
+        shapes: Sizes for every input of the model, static ones included.
+        values: Contents for every shape tensor.
+    """
+
+    name: str
+    shapes: Mapping[str, ShapeRange]
+    values: Mapping[str, ValueRange] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain lists and dicts, as manifests store them."""
+        return {
+            "name": self.name,
+            "shapes": {k: {p: list(v.at(p)) for p in POINTS} for k, v in self.shapes.items()},
+            "values": {k: {p: list(v.at(p)) for p in POINTS} for k, v in self.values.items()},
+        }

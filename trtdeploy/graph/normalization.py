@@ -1,0 +1,32 @@
+"""The form every later layer expects a model to be in."""
+
+from __future__ import annotations
+
+from trtdeploy.graph.model import OnnxModel
+from trtdeploy.graph.passes.check_nodes import CheckNodesPass
+from trtdeploy.graph.passes.clear_anonymous_dims import ClearAnonymousDimsPass
+from trtdeploy.graph.passes.drop_initializer_inputs import DropInitializerInputsPass
+from trtdeploy.graph.passes.inline_functions import InlineFunctionsPass
+from trtdeploy.graph.passes.name_nodes import NameNodesPass
+from trtdeploy.graph.passes.promote_constants import PromoteConstantsPass
+from trtdeploy.graph.passes.sort_nodes import SortNodesPass
+
+
+def normalize_model(model: OnnxModel) -> OnnxModel:
+    """Return a copy with named nodes, dense constants as initializers, sorted, without functions.
+
+    Raises:
+        ModelFileError: The graph is not one that any runtime could execute.
+    """
+    copied = model.copy()
+    for apply in (
+        CheckNodesPass(),
+        InlineFunctionsPass(),
+        DropInitializerInputsPass(),
+        PromoteConstantsPass(),
+        SortNodesPass(),
+        NameNodesPass(),
+        ClearAnonymousDimsPass(),
+    ):
+        apply(copied)
+    return copied

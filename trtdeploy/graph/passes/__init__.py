@@ -1,0 +1,1 @@
+"""Rewrites of a model, one per file. Each pass says in its docstring what holds afterwards."""

@@ -1,0 +1,1 @@
+"""What a file is: ONNX model, engine, or output folder."""

@@ -1,0 +1,106 @@
+"""One question for any file: what is it, and what was it made from?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from trtdeploy.backends.plan_header import PlanHeader, read_plan_header
+from trtdeploy.core.dtypes import DType
+from trtdeploy.core.errors import InputError, ModelFileError
+from trtdeploy.core.tensors import format_shape
+from trtdeploy.pipeline.manifest import load_manifest
+
+
+def inspect_path(path: Path) -> dict[str, Any]:
+    """Return facts about an ONNX file, an engine, or an output folder; ``kind`` says which.
+
+    Raises:
+        InputError: It does not exist, cannot be read, or is nothing that trtdeploy knows.
+    """
+    if path.is_dir():
+        return _inspect_folder(path)
+    try:
+        header = read_plan_header(path) if path.is_file() else None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    if header is not None:
+        return _inspect_engine(path, header)
+    try:
+        return _inspect_onnx(path)
+    except ModelFileError as error:
+        if path.suffix == ".onnx" or not path.is_file():
+            raise
+        raise InputError(
+            f"{path} is neither an engine nor an ONNX model",
+            hint="Expected an .onnx file, an engine of TensorRT, or an output folder.",
+        ) from error
+
+
+def _inspect_engine(path: Path, header: PlanHeader) -> dict[str, Any]:
+    return {
+        "kind": "engine",
+        "path": str(path),
+        "bytes": path.stat().st_size,
+        "product": header.product,
+        "version": header.version,
+        "compute_capabilities": list(header.compute_capabilities),
+        "prefix": "Ultralytics metadata" if header.offset else None,
+        "plan_offset": header.offset,
+        "metadata": header.metadata,
+    }
+
+
+def _inspect_folder(folder: Path) -> dict[str, Any]:
+    manifest = load_manifest(folder)
+    engine = manifest.get("engine")
+    facts: dict[str, Any] = {
+        "kind": "output folder",
+        "path": str(folder),
+        "status": manifest["status"],
+        "created": manifest.get("created"),
+        "source": manifest["source"],
+        "deploy_profile": manifest["profile"].get("profile", {}),
+        "device": manifest["profile"].get("device", {}).get("title"),
+        "typed_model": manifest["typed_model"],
+        "engine": engine,
+        "precision": manifest["precision"].get("counts"),
+        "constants": manifest["precision"].get("constants"),
+        "optimization_profiles": manifest["optimization_profiles"],
+        "steps": manifest["steps"],
+        "environment": manifest.get("environment"),
+    }
+    engine_path = folder / engine["file"] if engine else None
+    if engine_path is not None and engine_path.suffix == ".engine" and engine_path.is_file():
+        header = read_plan_header(engine_path)
+        facts["plan"] = _inspect_engine(engine_path, header) if header else None
+    return facts
+
+
+def _inspect_onnx(path: Path) -> dict[str, Any]:
+    # onnx is only needed here, and costs more than the rest of the command
+    from trtdeploy.graph.loading import load_model
+    from trtdeploy.graph.model import walk_nodes
+    from trtdeploy.pipeline.model_inputs import describe_inputs
+    from trtdeploy.pipeline.manifest import describe_tensors
+
+    model = load_model(path)
+    operators = Counter(node.op_type for node in walk_nodes(model.graph))
+    constants = Counter(DType.from_onnx(t.data_type).label for t in model.graph.initializer)
+    return {
+        "kind": "onnx",
+        "path": str(path),
+        "bytes": path.stat().st_size,
+        "opset": model.opset,
+        "ir_version": model.proto.ir_version,
+        "producer": f"{model.proto.producer_name} {model.proto.producer_version}".strip(),
+        "inputs": describe_tensors(describe_inputs(model)),
+        "outputs": describe_tensors(model.output_specs()),
+        "shapes": {s.name: format_shape(s.shape) for s in model.input_specs()},
+        "nodes": sum(operators.values()),
+        "operators": dict(operators.most_common()),
+        "initializers": dict(constants),
+        "large_weight_bytes": model.weight_bytes,
+        "metadata": {entry.key: entry.value for entry in model.proto.metadata_props},
+    }

@@ -1,0 +1,39 @@
+"""When two builds are the same build."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from trtdeploy.core.files import compute_sha256
+from trtdeploy.graph.model import OnnxModel
+
+
+def hash_model(model: OnnxModel) -> str:
+    """Return a SHA-256 over the ONNX file and every data file it refers to."""
+    digest = hashlib.sha256(compute_sha256(model.path).encode())
+    data_files = {weight.span.path for weight in model.weights.values()} - {model.path}
+    for path in sorted(data_files):
+        digest.update(f"{path.name}:{compute_sha256(path)}".encode())
+    return digest.hexdigest() if data_files else compute_sha256(model.path)
+
+
+def compute_build_key(parts: dict[str, Any]) -> str:
+    """Return a SHA-256 over everything that decides the result, in canonical JSON."""
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def is_intact(folder: Path, manifest: dict[str, Any]) -> bool:
+    """True when the files a manifest lists are there, with the contents it lists."""
+    listed = [manifest.get("typed_model"), manifest.get("engine")]
+    for entry in listed:
+        if entry is None:
+            continue
+        for name, sha256 in entry["files"].items():
+            path = folder / name
+            if not path.is_file() or compute_sha256(path) != sha256:
+                return False
+    return True

@@ -1,0 +1,210 @@
+"""Building from an ONNX file: load, check, type, compile, write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trtdeploy.config.loading import ResolvedProfile, load_deploy_profile
+from trtdeploy.config.optimization_profile import resolve_shapes
+from trtdeploy.core.errors import InputError, ModelFileError
+from trtdeploy.core.ranges import OptimizationProfile
+from trtdeploy.graph.loading import load_model
+from trtdeploy.graph.model import OnnxModel
+from trtdeploy.graph.saving import save_model
+from trtdeploy.pipeline.build_key import compute_build_key, hash_model, is_intact
+from trtdeploy.pipeline.compiling import compile_folder
+from trtdeploy.pipeline.environment import describe_environment
+from trtdeploy.pipeline.manifest import (
+    SCHEMA_VERSION,
+    describe_file,
+    describe_tensors,
+    load_manifest,
+    save_manifest,
+)
+from trtdeploy.pipeline.measuring import measure_model_ranges
+from trtdeploy.pipeline.model_inputs import describe_inputs
+from trtdeploy.pipeline.output_folder import MANIFEST_NAME, check_replaceable, open_output_folder
+from trtdeploy.pipeline.finding_text import describe_finding
+from trtdeploy.pipeline.preflight import run_preflight, summarize
+from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
+from trtdeploy.pipeline.reproduce import render_reproduce_script
+from trtdeploy.pipeline.request import BuildRequest
+from trtdeploy.pipeline.result import ENGINE, PREPARED, BuildResult
+from trtdeploy.pipeline.steps import StepRunner
+from trtdeploy.pipeline.target import CompileAbility, judge_ability
+from trtdeploy.precision.recipe import Recipe, find_recipe
+from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.preflight.report import CheckReport
+
+MODEL_NAME = "model.onnx"
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """Everything that is known before anything is written."""
+
+    request: BuildRequest
+    resolved: ResolvedProfile
+    recipe: Recipe
+    model: OnnxModel
+    source: dict[str, Any]
+    profiles: tuple[OptimizationProfile, ...]
+    notes: tuple[str, ...]
+    check: CheckReport
+    environment: dict[str, Any]
+
+    @property
+    def key(self) -> str:
+        """Equal keys mean equal results."""
+        data = describe_file(self.request.data)["sha256"] if self.request.data else ""
+        return compute_build_key(
+            {
+                "source": self.source["sha256"],
+                "profile": {**self.resolved.to_dict(), "source": "", "parents": ""},
+                "shapes": [profile.to_dict() for profile in self.profiles],
+                "pins": self.request.pins,
+                "data": data,
+                "environment": self.environment,
+            }
+        )
+
+
+def build_model(request: BuildRequest, progress: ProgressCallback = ignore_progress) -> BuildResult:
+    """Build one ONNX model for one deploy profile.
+
+    Raises:
+        TrtdeployError: See ``trtdeploy.core.errors``. Nothing has been written then, except
+            ``<folder>.failed.log`` when the compiler failed.
+    """
+    resolved = load_deploy_profile(request.profile, request.overrides)
+    recipe = find_recipe(resolved.profile.recipe)
+    target = request.output_dir or Path(f"{request.model.stem}.{resolved.name}")
+    check_replaceable(target)
+    steps = StepRunner(progress)
+    with steps.run("load") as step:
+        model = load_model(request.model)
+        source = _describe_source(model)
+        step.detail = f"opset {model.opset}, {len(model.graph.node)} nodes"
+    ability = judge_ability(resolved, target, prepare_only=request.prepare_only)
+    with steps.run("check") as step:
+        resolution = resolve_shapes(
+            describe_inputs(model), resolved.build_shape_requests(request.shapes)
+        )
+        check = run_preflight(model, resolved, resolution.optimization_profiles)
+        _require_buildable(model, check)
+        profiles = resolution.require()
+        step.detail = summarize(check)
+    inputs = _Inputs(
+        request, resolved, recipe, model, source, profiles, resolution.notes, check,
+        describe_environment(),
+    )  # fmt: skip
+    earlier = None if request.rebuild else _find_earlier(target, inputs.key, ability)
+    return earlier or _write_folder(target, inputs, ability, steps)
+
+
+def _describe_source(model: OnnxModel) -> dict[str, Any]:
+    return {
+        "file": model.path.name,
+        "sha256": hash_model(model),
+        "opset": model.opset,
+        "ir_version": model.proto.ir_version,
+        "nodes": len(model.graph.node),
+        "inputs": describe_tensors(describe_inputs(model)),
+        "outputs": describe_tensors(model.output_specs()),
+    }
+
+
+def _require_buildable(model: OnnxModel, check: CheckReport) -> None:
+    if not check.blockers:
+        return
+    count = len(check.blockers)
+    rows = "\n".join(f"  - {describe_finding(finding)}" for finding in check.blockers)
+    raise ModelFileError(
+        f"{model.path} cannot be built; {count} blocker{'s' if count > 1 else ''}:\n{rows}",
+        hint=f"For hazards too: trtdeploy check {model.path} --profile NAME",
+    )
+
+
+def _find_earlier(target: Path, key: str, ability: CompileAbility) -> BuildResult | None:
+    """Return the result that is already in the target folder, if it is this very build."""
+    if not (target / MANIFEST_NAME).is_file():
+        return None
+    try:
+        manifest = load_manifest(target)
+    except InputError:
+        return None  # written by another version: it will be replaced
+    status = ENGINE if ability.possible else PREPARED
+    same = manifest.get("key") == key and manifest.get("status") == status
+    if not same or not is_intact(target, manifest):
+        return None
+    return BuildResult(target, status, True, ability.reason, ability.next_step, manifest)
+
+
+def _write_folder(
+    target: Path, inputs: _Inputs, ability: CompileAbility, steps: StepRunner
+) -> BuildResult:
+    with open_output_folder(target) as folder:
+        manifest = _prepare(folder, inputs, steps)
+        if ability.possible:
+            compile_folder(folder, target, manifest, inputs.resolved, steps)
+        else:
+            steps.skip("compile", ability.reason)
+        steps.skip("parity", "not part of this version of trtdeploy")
+        save_manifest(folder, manifest, steps)
+        script = folder / "reproduce.sh"
+        script.write_text(
+            render_reproduce_script(
+                inputs.request, inputs.source, inputs.profiles, inputs.environment
+            ),
+            encoding="utf-8",
+        )
+        script.chmod(0o755)
+    status = str(manifest["status"])
+    return BuildResult(target, status, False, ability.reason, ability.next_step, manifest)
+
+
+def _prepare(folder: Path, inputs: _Inputs, steps: StepRunner) -> dict[str, Any]:
+    """Write the typed model; return the manifest of a folder that is ready to be compiled."""
+    request, profile = inputs.request, inputs.resolved.profile
+    with steps.run("type") as step:
+        ranges = (
+            measure_model_ranges(inputs.model, inputs.recipe, request.data)
+            if request.data is not None
+            else None
+        )
+        typed = apply_recipe(
+            inputs.model,
+            inputs.recipe,
+            pins=(*profile.precision.keep_fp32, *request.pins),
+            ranges=ranges,
+            keep_io=profile.precision.io == "keep",
+        )
+        path = folder / MODEL_NAME
+        save_model(typed.model, path)
+        counts = typed.plan.count_by_dtype()
+        step.detail = ", ".join(f"{n} nodes {dtype}" for dtype, n in sorted(counts.items()))
+        step.log = list(typed.model.changes)
+    data_file = path.with_name(path.name + ".data")
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "status": PREPARED,
+        "key": inputs.key,
+        "source": inputs.source,
+        "typed_model": {
+            **describe_file(path, *([data_file] if data_file.exists() else [])),
+            "opset": typed.model.opset,
+            "ir_version": typed.model.proto.ir_version,
+            "changes": list(typed.model.changes),
+        },
+        "engine": None,
+        "profile": inputs.resolved.to_dict(),
+        "pins": list(request.pins),
+        "optimization_profiles": [p.to_dict() for p in inputs.profiles],
+        "shape_notes": list(inputs.notes),
+        "precision": {**typed.plan.to_dict(), "ranges_measured": ranges is not None},
+        "check": inputs.check.to_dict(),
+        "compile": None,
+        "environment": inputs.environment,
+    }

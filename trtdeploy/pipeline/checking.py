@@ -1,0 +1,64 @@
+"""The pre-flight as a command of its own: sizes, static checks, the installed parser."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from trtdeploy.backends.compile_process import ask_installed_parser
+from trtdeploy.backends.installed import is_installed
+from trtdeploy.backends.parser_answer import ParserAnswer
+from trtdeploy.backends.request import TENSORRT, TENSORRT_RTX, CompileRequest
+from trtdeploy.config.loading import ResolvedProfile, load_deploy_profile
+from trtdeploy.config.optimization_profile import resolve_shapes
+from trtdeploy.config.shape_table import ShapeTable
+from trtdeploy.core.errors import ModelFileError
+from trtdeploy.graph.loading import load_model
+from trtdeploy.graph.model import OnnxModel
+from trtdeploy.graph.saving import save_model
+from trtdeploy.pipeline.model_inputs import describe_inputs
+from trtdeploy.pipeline.preflight import add_size_findings, run_preflight
+from trtdeploy.precision.recipe import RECIPES
+from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.preflight.report import CheckReport
+
+
+def check_for_profile(
+    path: Path,
+    profile: str,
+    overrides: Sequence[str],
+    shapes: ShapeTable | None,
+    *,
+    ask_parser: bool,
+) -> CheckReport:
+    """Check one model for one deploy profile.
+
+    Raises:
+        TrtdeployError: The model or the profile cannot be read.
+    """
+    resolved = load_deploy_profile(profile, overrides)
+    model = load_model(path)
+    resolution = resolve_shapes(describe_inputs(model), resolved.build_shape_requests(shapes))
+    parser = _ask(model, resolved) if ask_parser else None
+    report = run_preflight(model, resolved, resolution.optimization_profiles, parser)
+    return add_size_findings(report, resolution)
+
+
+def _ask(model: OnnxModel, resolved: ResolvedProfile) -> ParserAnswer | None:
+    """Parse the typed model with the TensorRT that is here; None when there is none to ask."""
+    backend, recipe = resolved.profile.backend, RECIPES.get(resolved.profile.recipe)
+    if backend not in (TENSORRT, TENSORRT_RTX) or not is_installed(backend) or recipe is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        typed_path = Path(folder) / "model.onnx"
+        try:
+            typed = apply_recipe(
+                model, recipe, keep_io=resolved.profile.precision.io == "keep"
+            ).model
+        except ModelFileError:
+            return None  # too new to be converted; the static checks say so
+        save_model(typed, typed_path)
+        return ask_installed_parser(
+            CompileRequest(backend, str(typed_path), "", parse_only=True)
+        )

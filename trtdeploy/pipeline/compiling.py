@@ -1,0 +1,165 @@
+"""The compile step: from a prepared folder to an engine in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from trtdeploy.backends.compile_process import compile_engine
+from trtdeploy.backends.installed import find_installed
+from trtdeploy.backends.onnxruntime_model import check_loads
+from trtdeploy.backends.request import CompileOptions, CompileRequest, CompileResult
+from trtdeploy.config.combination import find_target_compute_capabilities
+from trtdeploy.config.loading import ResolvedProfile
+from trtdeploy.core.errors import CompileError
+from trtdeploy.core.units import format_bytes
+from trtdeploy.pipeline.estimate import estimate_compile_s
+from trtdeploy.pipeline.manifest import describe_file
+from trtdeploy.pipeline.progress import ProgressEvent
+from trtdeploy.pipeline.result import ENGINE
+from trtdeploy.pipeline.steps import StepRunner
+from trtdeploy.precision.recipe import find_recipe
+
+ENGINE_NAME, LOG_NAME, TIMING_NAME = "model.engine", "build.log", "timing.cache"
+
+
+def compile_folder(
+    folder: Path,
+    target: Path,
+    manifest: dict[str, Any],
+    resolved: ResolvedProfile,
+    steps: StepRunner,
+) -> None:
+    """Compile the typed model of ``folder`` and enter the engine into ``manifest``.
+
+    Args:
+        folder: Where the typed model lies and the engine goes.
+        target: The name ``folder`` will get; a failure leaves ``<target>.failed.log``.
+        manifest: Of a prepared folder; changed in place.
+        resolved: The deploy profile.
+        steps: Records the step.
+
+    Raises:
+        TrtdeployError: The compiler's verdict.
+    """
+    with steps.run("compile") as step:
+        if resolved.profile.backend == "onnxruntime":
+            check_loads(folder / manifest["typed_model"]["file"])
+            manifest["engine"] = manifest["typed_model"]
+            manifest["status"] = ENGINE
+            step.detail = "ONNX Runtime loads the typed model; it is the artefact"
+            return
+        log_path = folder / LOG_NAME
+        try:
+            result = _compile(folder, target, manifest, resolved, steps)
+        except CompileError as error:
+            if log_path.exists():
+                kept = target.with_name(target.name + ".failed.log")
+                shutil.copyfile(log_path, kept)
+                error.hint = f"{error.hint} The whole log: {kept}".strip()
+            raise
+        manifest["engine"] = describe_file(result.engine_path)
+        manifest["status"] = ENGINE
+        manifest["compile"] = _describe_result(result, resolved)
+        size = format_bytes(manifest["engine"]["bytes"])
+        step.detail = f"{size} in {result.parse_s + result.build_s:.1f} s"
+
+
+def _compile(
+    folder: Path,
+    target: Path,
+    manifest: dict[str, Any],
+    resolved: ResolvedProfile,
+    steps: StepRunner,
+) -> CompileResult:
+    estimate_s = estimate_compile_s(target, manifest["source"]["sha256"])
+
+    def report(phase: str, elapsed_s: float) -> None:
+        steps.progress(ProgressEvent("compile", phase, elapsed_s, estimate_s))
+
+    request = make_compile_request(folder, manifest, resolved)
+    shared_cache = _find_shared_cache(resolved) if request.timing_cache_path else None
+    if shared_cache is not None and shared_cache.is_file():
+        shutil.copyfile(shared_cache, folder / TIMING_NAME)
+    result = compile_engine(
+        request,
+        folder / LOG_NAME,
+        timeout_s=resolved.profile.build.timeout_s,
+        progress=report,
+    )
+    if shared_cache is not None:
+        _publish_cache(folder / TIMING_NAME, shared_cache)
+    return result
+
+
+def make_compile_request(
+    folder: Path, manifest: dict[str, Any], resolved: ResolvedProfile
+) -> CompileRequest:
+    """Return what the compiler process is told, from a prepared folder's manifest."""
+    profile, build = resolved.profile, resolved.profile.build
+    recipe = find_recipe(profile.recipe)
+    nodes = manifest["precision"]["nodes"]
+    low = recipe.low.label if recipe.low else ""
+    has_low = any(decision["dtype"] == low for decision in nodes.values())
+    is_rtx = profile.backend == "tensorrt_rtx"
+    capabilities = find_target_compute_capabilities(profile, resolved.device) if is_rtx else ()
+    return CompileRequest(
+        module=profile.backend,
+        model_path=str(folder / manifest["typed_model"]["file"]),
+        engine_path=str(folder / ENGINE_NAME),
+        recipe=recipe.name,
+        low_dtype=low if has_low else "",
+        tf32=recipe.tf32 and "tf32" in resolved.device.precisions,
+        typing=profile.typing,
+        fp32_nodes=tuple(n for n, d in nodes.items() if low and d["dtype"] == "float32"),
+        optimization_profiles=tuple(manifest["optimization_profiles"]),
+        timing_cache_path=str(folder / TIMING_NAME) if build.timing_cache and not is_rtx else None,
+        options=CompileOptions(
+            workspace_bytes=build.workspace,
+            optimization_level=build.optimization_level,
+            aux_streams=build.aux_streams,
+            sparse_weights=build.sparse_weights,
+            hardware_compatibility=build.hardware_compatibility,
+            version_compatible=build.version_compatible,
+            exclude_lean_runtime=build.exclude_lean_runtime,
+            weight_streaming=build.weight_streaming,
+            strip_plan=build.strip_plan,
+            refit=build.refit,
+            dla_core=build.dla_core,
+            gpu_fallback=build.gpu_fallback,
+            debug_precision=build.debug_precision,
+            compute_capabilities=tuple(f"SM{c.replace('.', '')}" for c in capabilities),
+        ),
+    )
+
+
+def _describe_result(result: CompileResult, resolved: ResolvedProfile) -> dict[str, Any]:
+    return {
+        "backend": resolved.profile.backend,
+        "version": result.version,
+        "typing": result.typing,
+        "flags": list(result.flags),
+        "precision": result.precision,
+        "warnings": list(result.warnings),
+        "parse_s": round(result.parse_s, 3),
+        "build_s": round(result.build_s, 3),
+    }
+
+
+def _find_shared_cache(resolved: ResolvedProfile) -> Path:
+    """Timings are worth keeping over builds, for one device and one TensorRT version."""
+    root = os.environ.get("TRTDEPLOY_CACHE") or os.environ.get("XDG_CACHE_HOME")
+    base = Path(root) if root else Path.home() / ".cache"
+    version = find_installed(resolved.profile.backend).version
+    return base / "trtdeploy" / "timing" / f"{resolved.device.name}-{version}.cache"
+
+
+def _publish_cache(source: Path, shared: Path) -> None:
+    if not source.is_file():
+        return
+    shared.parent.mkdir(parents=True, exist_ok=True)
+    temporary = shared.with_name(f"{shared.name}.{os.getpid()}.tmp")
+    shutil.copyfile(source, temporary)
+    temporary.replace(shared)

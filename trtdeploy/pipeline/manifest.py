@@ -1,0 +1,111 @@
+"""``manifest.json``: what was built, from what, with what, and what was decided."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from pathlib import Path, PurePath
+from typing import Any
+
+from trtdeploy.core.errors import InputError
+from trtdeploy.core.files import compute_sha256
+from trtdeploy.core.tensors import TensorSpec
+from trtdeploy.pipeline.output_folder import MANIFEST_NAME
+from trtdeploy.pipeline.steps import StepRunner
+
+SCHEMA_VERSION = 1
+REPORT_NAME = "report.json"
+REPORT_KEYS = (
+    "schema_version", "status", "created", "source", "typed_model", "engine", "profile",
+    "optimization_profiles", "shape_notes", "precision", "check", "compile", "steps",
+    "environment",
+)  # fmt: skip
+
+
+def describe_file(path: Path, *others: Path) -> dict[str, Any]:
+    """Return name, size and SHA-256 of a file and of the data files that belong to it."""
+    files = [path, *others]
+    return {
+        "file": path.name,
+        "bytes": sum(file.stat().st_size for file in files),
+        "sha256": compute_sha256(path),
+        "files": {file.name: compute_sha256(file) for file in files},
+    }
+
+
+def describe_tensors(specs: tuple[TensorSpec, ...]) -> list[dict[str, Any]]:
+    """Return inputs or outputs as plain data."""
+    return [
+        {
+            "name": spec.name,
+            "dtype": spec.dtype.label,
+            "shape": None if spec.shape is None else list(spec.shape),
+            "is_shape_tensor": spec.is_shape_tensor,
+        }
+        for spec in specs
+    ]
+
+
+def save_manifest(folder: Path, manifest: dict[str, Any], steps: StepRunner) -> None:
+    """Write ``manifest.json`` and ``report.json``; the caller owns atomicity.
+
+    The report is the part for people and dashboards: outcome, steps, findings, precision.
+    """
+    records = [record.to_dict() for record in steps.records]
+    manifest["steps"] = manifest.get("steps", []) + records
+    manifest["created"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    report = {key: manifest[key] for key in REPORT_KEYS}
+    for name, data in ((MANIFEST_NAME, manifest), (REPORT_NAME, report)):
+        text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def load_manifest(folder: Path) -> dict[str, Any]:
+    """Read the manifest of an output folder.
+
+    Raises:
+        InputError: There is none, it is damaged, or it has a schema this version cannot read.
+    """
+    path = folder / MANIFEST_NAME
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{folder} is not an output folder of trtdeploy: it has no {MANIFEST_NAME}",
+            hint="Give an ONNX file, or a folder that 'trtdeploy build' wrote.",
+        ) from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}", hint="Build the folder again.") from error
+    if not isinstance(data, dict) or data.get("schema_version") != SCHEMA_VERSION:
+        found = data.get("schema_version") if isinstance(data, dict) else None
+        raise InputError(
+            f"{path} has schema version {found!r}; this trtdeploy reads {SCHEMA_VERSION}",
+            hint="Use the trtdeploy that wrote it, or build the folder again.",
+        )
+    _check_structure(data, path)
+    _check_names(data, path)
+    return data
+
+
+def _check_structure(data: dict[str, Any], path: Path) -> None:
+    """Later code reads these without asking again."""
+    expected = {"source": dict, "typed_model": dict, "profile": dict, "precision": dict,
+                "steps": list, "optimization_profiles": list}  # fmt: skip
+    for key, kind in expected.items():
+        if not isinstance(data.get(key), kind):
+            raise InputError(
+                f"{path} is damaged: {key!r} is missing or not a {kind.__name__}",
+                hint="Build the folder again.",
+            )
+
+
+def _check_names(data: dict[str, Any], path: Path) -> None:
+    """Manifests travel: a file name in one must not lead out of its folder."""
+    for key in ("typed_model", "engine"):
+        entry = data.get(key)
+        if entry is None:
+            continue
+        names = [entry.get("file"), *entry.get("files", {})] if isinstance(entry, dict) else [None]
+        for name in names:
+            if not isinstance(name, str) or PurePath(name).name != name or name in ("", ".", ".."):
+                raise InputError(f"{path} names a file {name!r} that is not in its folder")

@@ -1,0 +1,151 @@
+"""Output folders that appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from trtdeploy.core.errors import InputError
+from trtdeploy.core.files import sync_folder
+
+if sys.platform != "win32":
+    import fcntl
+
+MANIFEST_NAME = "manifest.json"
+_YOUNG_S = 2.0
+_RENAME_EXCHANGE = 2
+_AT_FDCWD = -100
+
+
+def check_replaceable(target: Path) -> None:
+    """Refuse to replace anything that trtdeploy did not write.
+
+    Raises:
+        InputError: ``target`` is a file, or a non-empty folder without a manifest.
+    """
+    if not target.exists() and not target.is_symlink():
+        return
+    if target.is_dir() and (
+        (target / MANIFEST_NAME).is_file() or not any(target.iterdir())
+    ):
+        return
+    kind = "a folder that trtdeploy did not write" if target.is_dir() else "a file"
+    raise InputError(
+        f"{target} exists and is {kind}; it is left alone",
+        hint="Choose another place with --output-dir, or move it away yourself.",
+    )
+
+
+@contextmanager
+def open_output_folder(target: Path) -> Iterator[Path]:
+    """Yield an empty folder beside ``target`` that takes its name when the block succeeds.
+
+    Every file is flushed to the disk first. When the block fails, or the process is killed,
+    ``target`` stays what it was; leftovers of killed processes are removed by the next build.
+
+    Raises:
+        InputError: The parent folder cannot be written, or ``target`` may not be replaced.
+    """
+    check_replaceable(target)
+    _remove_leftovers(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
+    except OSError as error:
+        raise InputError(
+            f"the output folder {target} cannot be made: {error.strerror}",
+            hint="Choose a writable place with --output-dir.",
+        ) from error
+    folder.chmod(0o777 & ~_current_umask())
+    try:
+        with _hold_lock(folder):
+            yield folder
+            sync_folder(folder)
+            check_replaceable(target)
+            _publish(folder, target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _publish(folder: Path, target: Path) -> None:
+    if not target.exists():
+        with contextlib.suppress(OSError):  # somebody else may have made it just now
+            folder.rename(target)
+            _sync_parent(target)
+            return
+    if not _exchange(folder, target):
+        old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
+        target.rename(old / "replaced")
+        folder.rename(target)
+        shutil.rmtree(old, ignore_errors=True)
+    _sync_parent(target)
+
+
+def _exchange(first: Path, second: Path) -> bool:
+    """Swap two folders in one step (Linux renameat2); False where the system cannot."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError):
+        return False
+    status = renameat2(
+        _AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE
+    )
+    return bool(status == 0)
+
+
+def _sync_parent(target: Path) -> None:
+    descriptor = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _hold_lock(folder: Path) -> Iterator[None]:
+    """Mark the folder as in use; the mark vanishes with the process, however it ends."""
+    if sys.platform == "win32":
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove temporary folders whose process is gone."""
+    if sys.platform == "win32" or not target.parent.is_dir():
+        return
+    for folder in target.parent.glob(f".{_escape(target.name)}.*.tmp"):
+        with contextlib.suppress(OSError):  # locked: another build is at work there
+            if time.time() - folder.stat().st_mtime < _YOUNG_S:
+                continue  # it may be between its creation and its lock
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(descriptor)
+
+
+def _escape(name: str) -> str:
+    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
+
+
+def _current_umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,83 @@
+"""Building from a prepared folder, usually on the device itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from trtdeploy.config.loading import restore_deploy_profile
+from trtdeploy.core.errors import InputError, NotPossibleError, UsageError
+from trtdeploy.pipeline.build_key import is_intact
+from trtdeploy.pipeline.compiling import compile_folder
+from trtdeploy.pipeline.environment import describe_environment
+from trtdeploy.pipeline.manifest import load_manifest, save_manifest
+from trtdeploy.pipeline.output_folder import open_output_folder
+from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
+from trtdeploy.pipeline.request import BuildRequest
+from trtdeploy.pipeline.result import ENGINE, BuildResult
+from trtdeploy.pipeline.steps import StepRunner
+from trtdeploy.pipeline.target import judge_ability
+
+
+def build_prepared(
+    request: BuildRequest, progress: ProgressCallback = ignore_progress
+) -> BuildResult:
+    """Compile the typed model of a prepared folder; profile and sizes come from its manifest.
+
+    The folder is replaced as a whole once the engine is there.
+
+    Raises:
+        UsageError: Options that only make sense with an ONNX file.
+        InputError: The folder is damaged: a file differs from its manifest.
+        NotPossibleError: This machine cannot compile for the folder's device either.
+    """
+    folder = request.model
+    manifest = load_manifest(folder)
+    _refuse_options(request)
+    if not is_intact(folder, {**manifest, "engine": None}):
+        raise InputError(
+            f"{folder}: the typed model differs from the one in manifest.json, or is missing",
+            hint="Copy the folder again; it must not be changed by hand.",
+        )
+    resolved = restore_deploy_profile(manifest["profile"], str(folder / "manifest.json"))
+    target = request.output_dir or folder
+    if manifest.get("status") == ENGINE and not request.rebuild and is_intact(folder, manifest):
+        return BuildResult(folder, ENGINE, True, "", "", manifest)
+    ability = judge_ability(resolved, target)
+    if not ability.possible:
+        raise NotPossibleError(ability.reason, hint=ability.next_step)
+    steps = StepRunner(progress)
+    with open_output_folder(target) as fresh:
+        for name in [*manifest["typed_model"]["files"], "reproduce.sh"]:
+            _take_over(folder / name, fresh / name)
+        manifest["environment"] = describe_environment()
+        compile_folder(fresh, target, manifest, resolved, steps)
+        save_manifest(fresh, manifest, steps)
+    return BuildResult(target, ENGINE, False, "", "", manifest)
+
+
+def _refuse_options(request: BuildRequest) -> None:
+    given = {
+        "--profile": request.profile,
+        "--set": request.overrides,
+        "--pin": request.pins,
+        "--data": request.data,
+        "--prepare-only": request.prepare_only,
+    }
+    used = [name for name, value in given.items() if value]
+    if used:
+        raise UsageError(
+            f"{request.model} is a prepared folder: {', '.join(used)} were decided when it was made",
+            hint="Build from the ONNX file again to change them.",
+        )
+
+
+def _take_over(source: Path, copy: Path) -> None:
+    """Link where the file system can (the typed model may be gigabytes), else copy."""
+    if not source.exists():
+        return
+    try:
+        os.link(source, copy)
+    except OSError:
+        shutil.copy2(source, copy)

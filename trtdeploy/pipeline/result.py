@@ -1,0 +1,61 @@
+"""What a build returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ENGINE, PREPARED = "engine", "prepared"
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """A finished output folder.
+
+    Attributes:
+        folder: Where everything lies.
+        status: ``engine`` when it holds what the device runs; ``prepared`` when the device, or
+            another machine, must still compile it.
+        reused: Nothing was built: the same result was already there.
+        reason: Why there is no engine, when there is none.
+        next_step: What to do about that.
+        manifest: Everything the build knew and decided, as in ``manifest.json``.
+    """
+
+    folder: Path
+    status: str
+    reused: bool
+    reason: str
+    next_step: str
+    manifest: dict[str, Any]
+
+    @property
+    def engine_path(self) -> Path | None:
+        """The engine (for ONNX Runtime: the typed model); None in a prepared folder."""
+        engine = self.manifest.get("engine")
+        return self.folder / engine["file"] if engine else None
+
+    @property
+    def model_path(self) -> Path:
+        """The typed ONNX model."""
+        return self.folder / str(self.manifest["typed_model"]["file"])
+
+    @property
+    def report_path(self) -> Path:
+        """The machine-readable report."""
+        return self.folder / "report.json"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for ``--output json``."""
+        return {
+            "folder": str(self.folder),
+            "status": self.status,
+            "reused": self.reused,
+            "engine": str(self.engine_path) if self.engine_path else None,
+            "model": str(self.model_path),
+            "report": str(self.report_path),
+            "manifest": str(self.folder / "manifest.json"),
+            "reason": self.reason,
+            "next_step": self.next_step,
+        }

@@ -1,0 +1,96 @@
+"""What a recipe decided: one type and one reason per node and per unusual constant."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trtdeploy.core.dtypes import DType
+from trtdeploy.precision.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class NodeDecision:
+    """The type one node computes in.
+
+    Attributes:
+        dtype: Type of its floating-point operands and results.
+        rule: Class name of the rule that decided, or ``recipe``.
+        reason: Why, in words a report can print.
+    """
+
+    dtype: DType
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class ConstantDecision:
+    """What happens to a constant that does not fit the narrow type.
+
+    Attributes:
+        name: Name of the initializer, or ``node.value`` for an attribute.
+        value: The value farthest out of range.
+        action: ``clamp`` or ``keep``.
+        limit: The magnitude it is clamped to; None when kept.
+        reason: Why.
+    """
+
+    name: str
+    value: float
+    action: str
+    limit: float | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class PrecisionPlan:
+    """Decisions for a whole model.
+
+    Attributes:
+        recipe: The recipe that was asked for.
+        nodes: Decision of every node with floating-point operands, by node name.
+        constants: Constants outside the narrow type's range.
+        notes: Observations that change nothing (random nodes, for instance).
+    """
+
+    recipe: Recipe
+    nodes: Mapping[str, NodeDecision]
+    constants: tuple[ConstantDecision, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def dtype_of(self, node_name: str) -> DType:
+        """Return the compute type of a node; FP32 for nodes without a decision."""
+        decision = self.nodes.get(node_name)
+        return decision.dtype if decision else DType.FLOAT32
+
+    def clamp_limits(self) -> dict[str, float]:
+        """Return the clamp limit of each constant that is clamped."""
+        return {c.name: c.limit for c in self.constants if c.limit is not None}
+
+    def count_by_dtype(self) -> dict[str, int]:
+        """Return how many nodes compute in each type."""
+        return dict(Counter(decision.dtype.label for decision in self.nodes.values()))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain data for manifests and reports."""
+        return {
+            "recipe": self.recipe.name,
+            "counts": self.count_by_dtype(),
+            "nodes": {
+                name: {"dtype": d.dtype.label, "rule": d.rule, "reason": d.reason}
+                for name, d in self.nodes.items()
+            },
+            "constants": [
+                {
+                    "name": c.name,
+                    "value": repr(c.value),
+                    "action": c.action,
+                    "limit": c.limit,
+                    "reason": c.reason,
+                }
+                for c in self.constants
+            ],
+            "notes": list(self.notes),
+        }

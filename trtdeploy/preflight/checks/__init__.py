@@ -1,0 +1,1 @@
+"""The checks, one class per file. Each explains in its docstring what it looks for and why."""

@@ -1,0 +1,63 @@
+"""FindParserErrorsCheck: what the installed parser said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trtdeploy.backends.parser_answer import ParserAnswer, ParserError
+from trtdeploy.preflight.context import CheckContext
+from trtdeploy.preflight.finding import (
+    WHOLE_GRAPH,
+    Affects,
+    Finding,
+    FindingKind,
+    Place,
+    Severity,
+)
+
+PARSER_ERROR = FindingKind("parser-error", Severity.BLOCKER, Affects.ENGINE)
+PARSER_CRASHED = FindingKind("parser-crashed", Severity.BLOCKER, Affects.ENGINE)
+
+
+class FindParserErrorsCheck:
+    """Pass on the errors of a full parse; those that a static check explains are merged later."""
+
+    def find(self, context: CheckContext) -> Iterator[Finding]:
+        """Yield one finding per error, and one for a crash."""
+        answer = context.parser
+        if answer is None:
+            return
+        for error in answer.errors:
+            yield PARSER_ERROR.at(
+                _find_place(context, error),
+                f"{answer.parser} refuses it: {_read_words(error)}",
+                "Change the node as the parser says, or replace it by other operators.",
+            )
+        if answer.crashed:
+            yield _report_crash(answer)
+
+
+def _report_crash(answer: ParserAnswer) -> Finding:
+    return PARSER_CRASHED.at(
+        WHOLE_GRAPH,
+        f"{answer.parser} crashed while it read the model; its last words: {answer.crashed}",
+        "Cut the model in half to find the node, and report it to NVIDIA; another TensorRT "
+        "version may read it.",
+    )
+
+
+def _read_words(error: ParserError) -> str:
+    message = " ".join(error.message.split()) or "no reason given"
+    return f"{message} ({error.code})" if error.code else message
+
+
+def _find_place(context: CheckContext, error: ParserError) -> Place:
+    """Return the place of the node an error names; parsers leave unnamed nodes unnamed."""
+    places = [checked.place for checked in context.prepared.nodes]
+    for place in places:
+        if error.node and place.node == error.node:
+            return place
+    unnamed = [p for p in places if p.op_type == error.op_type and p.node.startswith("unnamed #")]
+    if not error.node and error.op_type and len(unnamed) == 1:
+        return unnamed[0]
+    return Place(error.node, error.op_type)

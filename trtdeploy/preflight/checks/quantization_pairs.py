@@ -1,0 +1,70 @@
+"""FindQuantizationPairsCheck: quantized values that never come back, and quantizing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trtdeploy.preflight.context import CheckContext
+from trtdeploy.preflight.finding import (
+    WHOLE_GRAPH,
+    Affects,
+    Finding,
+    FindingKind,
+    Severity,
+)
+from trtdeploy.preflight.prepared_model import CheckedNode
+
+UNPAIRED_QUANTIZE = FindingKind("unpaired-quantize", Severity.HAZARD, Affects.ENGINE)
+ALREADY_QUANTIZED = FindingKind("already-quantized", Severity.HAZARD, Affects.ENGINE)
+
+_QUANTIZING_RECIPES = ("int8", "fp8", "int4", "fp4")
+_PASSES_ON = frozenset(
+    {"Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Concat", "Slice", "Gather",
+     "Identity", "Split", "Pad", "MaxPool", "Resize"}
+)  # fmt: skip
+"""Operators that move quantized numbers without computing with them."""
+
+
+class FindQuantizationPairsCheck:
+    """Find QuantizeLinear nodes without their DequantizeLinear, and Q/DQ under an INT8 recipe."""
+
+    def find(self, context: CheckContext) -> Iterator[Finding]:
+        """Yield one finding per unpaired node, and one for the model."""
+        if not context.target.uses_tensorrt:
+            return
+        quantizers = [c for c in context.standard_nodes() if c.node.op_type == "QuantizeLinear"]
+        for checked in quantizers:
+            reader = _find_foreign_reader(checked)
+            if reader:
+                yield UNPAIRED_QUANTIZE.at(
+                    checked.place,
+                    f"its result {checked.node.output[0]!r} is read by {reader}, not by a "
+                    f"DequantizeLinear; {context.target.engine_title} runs integer kernels only "
+                    "between pairs of the two",
+                    "Export in QDQ format: every QuantizeLinear followed by a DequantizeLinear.",
+                )
+        recipe = context.target.recipe
+        if quantizers and recipe.startswith(_QUANTIZING_RECIPES):
+            yield ALREADY_QUANTIZED.at(
+                WHOLE_GRAPH,
+                f"the model already holds {len(quantizers)} QuantizeLinear nodes and the recipe "
+                f"{recipe!r} would quantize again",
+                "Give the FP32 model to this recipe, or build the model as it is with recipe "
+                "fp16 or fp32.",
+            )
+
+
+def _find_foreign_reader(checked: CheckedNode) -> str:
+    """Return the operator that reads the quantized value; empty when all is well."""
+    pending, seen = [checked.node.output[0]], set()
+    while pending:
+        name = pending.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for use in checked.scope.uses_of(name):
+            if use.node.op_type in _PASSES_ON:
+                pending.extend(output for output in use.node.output if output)
+            elif use.node.op_type != "DequantizeLinear":
+                return use.node.op_type
+    return ""

@@ -1,0 +1,202 @@
+"""ONNX shape inference on the structure alone, with symbolic or concrete sizes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import GraphProto, ModelProto, helper, numpy_helper, shape_inference
+
+from trtdeploy.core.dtypes import DType
+from trtdeploy.core.ranges import OptimizationProfile
+from trtdeploy.core.tensors import Dim, Shape, TensorSpec
+from trtdeploy.graph.model import OnnxModel, walk_graphs
+from trtdeploy.preflight.prepared_model import ONNX_REFUSALS
+
+Dims = tuple[Dim | None, ...]
+"""Sizes of a value; None is a size that inference says nothing about."""
+
+_REFUSALS = (*ONNX_REFUSALS, shape_inference.InferenceError)
+_ERROR = re.compile(
+    r"\(op_type:[^,]*, node name: (#\d+(?:__\d+)*)\): (.*?)(?=\(op_type:|\Z)", re.DOTALL
+)
+"""One error in the text of an InferenceError; node names are keys (see ``label_nodes``)."""
+_TAGS = re.compile(r"\[(?:Shape|Type)InferenceError\]\s*|Inference error\(s\):\s*")
+_CONSEQUENCE = "expected to have type but instead is null"
+"""What inference says of every node behind the one that failed."""
+
+_INTEGERS = {DType.INT32: np.int32, DType.INT64: np.int64}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of inputs, and contents of the inputs that decide shapes.
+
+    A symbol among the sizes stays a symbol.
+    """
+
+    dims: Mapping[str, Shape]
+    values: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def at_point(cls, profile: OptimizationProfile, point: str) -> Sizes:
+        """Return the sizes of ``profile`` at ``min``, ``opt`` or ``max``."""
+        return cls(
+            {name: shape.at(point) for name, shape in profile.shapes.items()},
+            {name: value.at(point) for name, value in profile.values.items()},
+        )
+
+
+@dataclass(frozen=True)
+class InferredShapes:
+    """Result of one inference.
+
+    Attributes:
+        shapes: Sizes of every value whose rank is known.
+        errors: What is wrong, by key of the node (``#7``); consequences are left out.
+        types: Element type codes of the main graph's outputs; 0 when unknown.
+    """
+
+    shapes: Mapping[str, Dims]
+    errors: Mapping[str, str]
+    types: Mapping[str, int]
+
+    def shape_of(self, name: str) -> Dims | None:
+        """Return the sizes of a value, or None when not even its rank is known."""
+        return self.shapes.get(name)
+
+    def known_shape_of(self, name: str) -> tuple[int, ...] | None:
+        """Return the sizes of a value when all of them are numbers."""
+        dims = self.shapes.get(name)
+        if dims is None:
+            return None
+        known = tuple(dim for dim in dims if isinstance(dim, int))
+        return known if len(known) == len(dims) else None
+
+
+class InferenceStructure:
+    """A model reduced to what shape inference needs.
+
+    Large weights become inputs (only their shapes matter), declared shapes of inner values and
+    outputs are dropped (they may be stale), and every unnamed size of an input gets the name that
+    ``TensorSpec`` gives it.
+    """
+
+    def __init__(self, model: OnnxModel) -> None:
+        self._proto = ModelProto()
+        self._proto.CopyFrom(model.proto)
+        self.specs: dict[str, TensorSpec] = {s.name: s for s in model.input_specs()}
+        self._initializers = {t.name: tuple(t.dims) for t in model.graph.initializer}
+        _move_weights_to_inputs(self._proto.graph, model.weights.keys())
+        for graph in walk_graphs(self._proto.graph):
+            del graph.value_info[:]
+        for output in self._proto.graph.output:
+            output.ClearField("type")
+        for value in self._proto.graph.input:
+            spec = self.specs.get(value.name)
+            if spec is not None and spec.shape is not None:
+                _name_dims(value.type.tensor_type.shape.dim, spec)
+
+    def infer(self, sizes: Sizes | None = None) -> InferredShapes:
+        """Run inference; without ``sizes`` the inputs keep their symbols."""
+        proto = self._proto if sizes is None else self._with_sizes(sizes)
+        try:
+            inferred = shape_inference.infer_shapes(proto, strict_mode=True, data_prop=True)
+        except _REFUSALS as error:
+            return self._infer_leniently(proto, str(error))
+        return InferredShapes(self._read_shapes(inferred), {}, _read_types(inferred))
+
+    def _infer_leniently(self, proto: ModelProto, text: str) -> InferredShapes:
+        try:
+            inferred = shape_inference.infer_shapes(proto, data_prop=True)
+        except _REFUSALS:
+            inferred = proto
+        return InferredShapes(
+            self._read_shapes(inferred), _parse_errors(text), _read_types(inferred)
+        )
+
+    def _with_sizes(self, sizes: Sizes) -> ModelProto:
+        proto = ModelProto()
+        proto.CopyFrom(self._proto)
+        kept = []
+        for value in proto.graph.input:
+            spec, dims = self.specs.get(value.name), sizes.dims.get(value.name)
+            if spec is None or dims is None or spec.rank != len(dims):
+                kept.append(value)
+                continue
+            contents = sizes.values.get(value.name)
+            if contents is not None and _fits(spec, dims, contents):
+                array = np.array(contents, _INTEGERS[spec.dtype]).reshape(_known(dims))
+                proto.graph.initializer.append(numpy_helper.from_array(array, value.name))
+                continue
+            for dim, size in zip(value.type.tensor_type.shape.dim, dims, strict=True):
+                if isinstance(size, int):
+                    dim.dim_value = size
+            kept.append(value)
+        del proto.graph.input[:]
+        proto.graph.input.extend(kept)
+        return proto
+
+    def _read_shapes(self, proto: ModelProto) -> dict[str, Dims]:
+        shapes: dict[str, Dims] = dict(self._initializers)
+        for graph in walk_graphs(proto.graph):
+            shapes.update((t.name, tuple(t.dims)) for t in graph.initializer)
+            for values in (graph.input, graph.value_info, graph.output):
+                for value in values:
+                    tensor = value.type.tensor_type
+                    if tensor.HasField("shape"):
+                        shapes[value.name] = tuple(_read_dim(d) for d in tensor.shape.dim)
+        return shapes
+
+
+def _move_weights_to_inputs(graph: GraphProto, names: object) -> None:
+    kept = []
+    for tensor in graph.initializer:
+        if tensor.name in names:  # type: ignore[operator]
+            graph.input.append(
+                helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
+            )
+        else:
+            kept.append(tensor)
+    del graph.initializer[:]
+    graph.initializer.extend(kept)
+
+
+def _name_dims(dims: object, spec: TensorSpec) -> None:
+    for dim, wanted in zip(dims, spec.shape or (), strict=True):  # type: ignore[call-overload]
+        if isinstance(wanted, str):
+            dim.dim_param = wanted
+
+
+def _fits(spec: TensorSpec, dims: Shape, contents: tuple[int, ...]) -> bool:
+    return (
+        spec.dtype in _INTEGERS
+        and len(_known(dims)) == len(dims)
+        and math.prod(_known(dims)) == len(contents)
+    )
+
+
+def _known(dims: Shape) -> tuple[int, ...]:
+    return tuple(dim for dim in dims if isinstance(dim, int))
+
+
+def _read_dim(dim: object) -> Dim | None:
+    if dim.HasField("dim_value"):  # type: ignore[attr-defined]
+        return int(dim.dim_value)  # type: ignore[attr-defined]
+    return str(dim.dim_param) or None  # type: ignore[attr-defined]
+
+
+def _read_types(proto: ModelProto) -> dict[str, int]:
+    return {value.name: value.type.tensor_type.elem_type for value in proto.graph.output}
+
+
+def _parse_errors(text: str) -> dict[str, str]:
+    errors: dict[str, str] = {}
+    for key, found in _ERROR.findall(text):
+        reason = _TAGS.sub("", found).strip()
+        if reason and _CONSEQUENCE not in reason:
+            errors.setdefault(key, reason)
+    return errors
