@@ -28,6 +28,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_importing_the_package_loads_nothing_of_weight() -> None:
-    code = "import sys, trtdeploy; print(sorted({'numpy','onnx','pydantic','typer'} & set(sys.modules)))"
+    heavy = {"numpy", "onnx", "pydantic", "typer"}
+    code = f"import sys, trtdeploy; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -31,7 +31,15 @@ _PUBLIC = {
     "TrtdeployError": "trtdeploy.core.errors",
 }
 
-__all__ = ["BuildResult", "CheckReport", "TrtdeployError", "__version__", "build", "check", "inspect"]
+__all__ = [
+    "BuildResult",
+    "CheckReport",
+    "TrtdeployError",
+    "__version__",
+    "build",
+    "check",
+    "inspect",
+]
 
 
 def __getattr__(name: str) -> Any:

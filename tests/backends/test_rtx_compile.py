@@ -12,6 +12,7 @@ import pytest
 
 from tests.builders import BFLOAT16, FLOAT, FLOAT16, INT64, constant, model, op, value
 from trtdeploy.backends.compile_process import ask_installed_parser, compile_engine
+from trtdeploy.backends.plan_header import read_plan_header
 from trtdeploy.backends.request import CompileOptions, CompileRequest, CompileResult
 from trtdeploy.core.errors import CompileError, NotPossibleError, OptimizationProfileError
 
@@ -90,6 +91,9 @@ def test_an_fp32_model_is_no_fp16_engine(tmp_path: Path) -> None:
 def test_several_compute_capabilities(tmp_path: Path) -> None:
     result = compile_model(save_conv(tmp_path), {"compute_capabilities": ("SM89", "SM120")})
     assert read_header(result) == (b"vtrt", SM89 | SM120)
+    header = read_plan_header(result.engine_path)
+    assert header is not None
+    assert (header.product, header.compute_capabilities) == ("TensorRT-RTX", ("8.9", "12.0"))
 
 
 def test_dynamic_shapes_and_several_profiles(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def read_json(capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 def test_the_sentence_everything_serves(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("build yolov8n.onnx --profile orin-fp16".split()) == 5
+    assert run(["build", "yolov8n.onnx", "--profile", "orin-fp16"]) == 5
     captured = capsys.readouterr()
     assert "yolov8n.orin-fp16" in captured.out
     assert "trtdeploy build yolov8n.orin-fp16" in captured.err
@@ -42,12 +42,12 @@ def test_the_sentence_everything_serves(folder: Path, capsys: pytest.CaptureFixt
 
 
 def test_prepare_only_is_a_success(folder: Path) -> None:
-    assert run("build yolov8n.onnx --profile h100-fp16 --prepare-only".split()) == 0
+    assert run(["build", "yolov8n.onnx", "--profile", "h100-fp16", "--prepare-only"]) == 0
 
 
 @needs_rtx
 def test_build_prints_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("build yolov8n.onnx -p rtx4090-fp16 --output json".split()) == 0
+    assert run(["build", "yolov8n.onnx", "-p", "rtx4090-fp16", "--output", "json"]) == 0
     result = read_json(capsys)
     assert Path(result["engine"]).is_file()
     assert result["status"] == "engine"
@@ -55,16 +55,16 @@ def test_build_prints_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 @needs_rtx
 def test_inspect_knows_what_build_wrote(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("build yolov8n.onnx -p rtx4090-fp16".split()) == 0
+    assert run(["build", "yolov8n.onnx", "-p", "rtx4090-fp16"]) == 0
     capsys.readouterr()
-    assert run("inspect yolov8n.rtx4090-fp16 --output json".split()) == 0
+    assert run(["inspect", "yolov8n.rtx4090-fp16", "--output", "json"]) == 0
     assert read_json(capsys)["plan"]["compute_capabilities"] == ["8.9"]
-    assert run("inspect yolov8n.rtx4090-fp16/model.engine".split()) == 0
+    assert run(["inspect", "yolov8n.rtx4090-fp16/model.engine"]) == 0
     assert "TensorRT-RTX" in capsys.readouterr().out
 
 
 def test_inspect_shows_an_onnx_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("inspect yolov8n.onnx".split()) == 0
+    assert run(["inspect", "yolov8n.onnx"]) == 0
     assert "images: float32 batchx3xheightxwidth" in capsys.readouterr().out
 
 
@@ -72,33 +72,33 @@ def test_check_has_exit_code_1_for_blockers(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     save_unsupported(folder / "bad.onnx")
-    assert run("check bad.onnx -p rtx4090-fp16 --output json".split()) == 1
+    assert run(["check", "bad.onnx", "-p", "rtx4090-fp16", "--output", "json"]) == 1
     assert read_json(capsys)["counts"]["blocker"] > 0
-    assert run("check yolov8n.onnx -p rtx4090-fp16".split()) == 0
+    assert run(["check", "yolov8n.onnx", "-p", "rtx4090-fp16"]) == 0
     assert "no blockers" in capsys.readouterr().out
 
 
 def test_errors_are_json_when_asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("build nothing.onnx -p orin-fp16 --output json".split()) == 3
+    assert run(["build", "nothing.onnx", "-p", "orin-fp16", "--output", "json"]) == 3
     error = read_json(capsys)["error"]
     assert error["exit_code"] == 3
     assert "nothing.onnx" in error["message"]
 
 
 def test_profiles_and_doctor_speak_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("profiles --output json".split()) == 0
+    assert run(["profiles", "--output", "json"]) == 0
     names = {entry["name"] for entry in read_json(capsys)["profiles"]}
     assert {"orin-fp16", "h100-fp16", "rtx4090-fp16", "cpu-fp32"} <= names
-    assert run("profiles orin-fp16 --set build.workspace=2GiB --output json".split()) == 0
+    assert run(["profiles", "orin-fp16", "--set", "build.workspace=2GiB", "--output", "json"]) == 0
     assert read_json(capsys)["profile"]["build"]["workspace"] == 2 << 30
-    assert run("doctor --output json".split()) == 0
+    assert run(["doctor", "--output", "json"]) == 0
     assert read_json(capsys)["environment"]["packages"]["onnx"]
 
 
 def test_a_recipe_of_a_later_version_is_refused(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("build yolov8n.onnx -p h100-fp8".split()) == 5
+    assert run(["build", "yolov8n.onnx", "-p", "h100-fp8"]) == 5
     assert "calibration" in capsys.readouterr().err
 
 

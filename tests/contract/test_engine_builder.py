@@ -9,7 +9,7 @@ from trtdeploy.backends.network import ParseFailedError
 from trtdeploy.backends.parser_answer import ParserError
 from trtdeploy.backends.parser_probe import ask_parser
 from trtdeploy.backends.request import CompileRequest
-from trtdeploy.core.errors import CompileError
+from trtdeploy.core.errors import CompileError, NotPossibleError
 
 from .engine_cases import RTX, TENSORRT, WEAK_ONLY, list_networks, make_network, run_build
 from .standin import VERSIONS, StandinModule, make_trt_module
@@ -139,6 +139,23 @@ def test_an_engine_that_does_not_load_is_not_kept(version: str, tmp_path: Path) 
     with pytest.raises(CompileError, match="cannot load the engine"):
         run_build(trt, tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", ["CUDA initialization failure with error: 35", ""])
+def test_tensorrt_does_not_start_without_a_driver(
+    words: str, trt: StandinModule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(logger: Any) -> None:
+        if words:
+            logger.log(trt.ILogger.Severity.ERROR, words)
+        raise TypeError("pybind11::init(): factory function returned nullptr")
+
+    monkeypatch.setattr(trt, "Builder", fail)
+    for run in (lambda: run_build(trt, tmp_path), lambda: ask(trt)):
+        with pytest.raises(NotPossibleError, match=words or "returned nullptr") as info:
+            run()
+        assert str(info.value).startswith(f"{trt.context.label} does not start")
+        assert info.value.exit_code == 5
 
 
 def ask(trt: StandinModule) -> dict[str, Any]:

@@ -26,7 +26,11 @@ def save_convnet(path: Path, *, seed: int = 0) -> Path:
     graph = helper.make_graph(
         nodes,
         "convnet",
-        [helper.make_tensor_value_info("images", TensorProto.FLOAT, ["batch", 3, "height", "width"])],
+        [
+            helper.make_tensor_value_info(
+                "images", TensorProto.FLOAT, ["batch", 3, "height", "width"]
+            )
+        ],
         [helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["batch", 5])],
         [weight("w", 8, 3, 3, 3), weight("wf", 8, 5)],
     )

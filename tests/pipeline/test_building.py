@@ -41,7 +41,8 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @needs_rtx
 @pytest.mark.parametrize(
-    ("profile", "dtype"), [("rtx4090-fp16", "HALF"), ("rtx4090-bf16", "BF16"), ("rtx4090-fp32", "FLOAT")]
+    ("profile", "dtype"),
+    [("rtx4090-fp16", "HALF"), ("rtx4090-bf16", "BF16"), ("rtx4090-fp32", "FLOAT")],
 )
 def test_a_build_writes_one_whole_folder(model: Path, profile: str, dtype: str) -> None:
     result = trtdeploy.build(model, profile)
@@ -55,7 +56,13 @@ def test_a_build_writes_one_whole_folder(model: Path, profile: str, dtype: str) 
     assert manifest["compile"]["precision"]["layers"][dtype] > 0
     assert manifest["profile"]["device"]["compute_capability"] == "8.9"
     steps = {step["name"]: step["status"] for step in manifest["steps"]}
-    assert steps == {"load": "ok", "check": "ok", "type": "ok", "compile": "ok", "parity": "skipped"}
+    assert steps == {
+        "load": "ok",
+        "check": "ok",
+        "type": "ok",
+        "compile": "ok",
+        "parity": "skipped",
+    }
     onnx.checker.check_model(str(result.model_path), full_check=True)
 
 
@@ -118,7 +125,7 @@ def test_a_prepared_folder_is_compiled_where_that_is_possible(model: Path) -> No
 def test_a_changed_prepared_folder_is_refused(model: Path) -> None:
     folder = trtdeploy.build(model, "orin-fp16").folder
     (folder / "model.onnx").write_bytes(b"something else")
-    with pytest.raises(InputError, match="differs from the one in manifest.json"):
+    with pytest.raises(InputError, match=r"differs from the one in manifest\.json"):
         trtdeploy.build(folder)
 
 
@@ -204,7 +211,9 @@ def test_killed_builds_leave_nothing_half_written(model: Path, tmp_path: Path) -
     moments = random.Random(0)
     folder = tmp_path / "net.rtx4090-fp16"
     for _ in range(KILLS):
-        process = subprocess.Popen([*command, "--rebuild"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [*command, "--rebuild"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
         time.sleep(moments.uniform(0, whole_s))
         process.send_signal(signal.SIGKILL)
         process.wait()

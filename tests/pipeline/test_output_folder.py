@@ -48,7 +48,7 @@ def test_an_old_folder_is_replaced_as_a_whole(tmp_path: Path) -> None:
 def test_a_failure_leaves_the_old_folder(tmp_path: Path) -> None:
     with open_output_folder(tmp_path / "out") as folder:
         write(folder, "old")
-    with pytest.raises(RuntimeError), open_output_folder(tmp_path / "out") as folder:
+    with contextlib.suppress(RuntimeError), open_output_folder(tmp_path / "out") as folder:
         write(folder, "new")
         raise RuntimeError
     assert visible(tmp_path) == ["out"]
@@ -74,8 +74,9 @@ def test_an_empty_folder_may_be_filled(tmp_path: Path) -> None:
 
 def test_an_unwritable_parent_is_an_input_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot be made"), open_output_folder(
-        tmp_path / "file" / "out"
+    with (
+        pytest.raises(InputError, match="cannot be made"),
+        open_output_folder(tmp_path / "file" / "out"),
     ):
         pass
 

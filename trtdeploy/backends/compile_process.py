@@ -47,7 +47,8 @@ def ask_installed_parser(request: CompileRequest, *, timeout_s: float = 120) -> 
     """Ask the parser in a child process; a crash of the parser is an answer too.
 
     Raises:
-        MissingDependencyError: The module is not installed.
+        MissingDependencyError: The module is not installed, or its libraries are not.
+        NotPossibleError: It does not start here; TensorRT itself needs a GPU even to parse.
     """
     with tempfile.TemporaryDirectory() as folder:
         log_path = Path(folder) / "parser.log"

@@ -13,7 +13,7 @@ from typing import Any
 
 from trtdeploy.backends.builder_config import apply_options, load_timing_cache, save_timing_cache
 from trtdeploy.backends.compiler_log import CompilerLog, make_logger, make_progress_monitor
-from trtdeploy.backends.network import count_layer_types, parse_network
+from trtdeploy.backends.network import count_layer_types, make_builder, parse_network
 from trtdeploy.backends.optimization_profiles import add_optimization_profiles
 from trtdeploy.backends.precision_proof import prove_from_inspector, prove_from_network
 from trtdeploy.backends.request import CompileRequest, CompileResult
@@ -41,7 +41,7 @@ def build_engine(trt: Any, request: CompileRequest, report: Report) -> CompileRe
     log = CompilerLog()
     logger = make_logger(trt, log)
     typing = resolve_typing(trt, request.typing)
-    builder = trt.Builder(logger)
+    builder = make_builder(trt, logger, log)
     config = builder.create_builder_config()
     flags = apply_options(trt, builder, config, request)
     report("parse")

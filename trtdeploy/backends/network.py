@@ -1,10 +1,13 @@
-"""From an ONNX file to a TensorRT network."""
+"""From a logger to a builder, and from an ONNX file to a TensorRT network."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from trtdeploy.backends.compiler_log import CompilerLog
 from trtdeploy.backends.parser_answer import ParserError
+from trtdeploy.backends.trt_module import name_product
+from trtdeploy.core.errors import NotPossibleError
 
 
 class ParseFailedError(Exception):
@@ -14,6 +17,21 @@ class ParseFailedError(Exception):
         super().__init__(f"{len(errors)} parser errors")
         self.errors = errors
         self.parser = parser
+
+
+def make_builder(trt: Any, logger: Any, log: CompilerLog) -> Any:
+    """Return a ``Builder``.
+
+    Raises:
+        NotPossibleError: TensorRT starts on no machine without a GPU and its driver.
+    """
+    try:
+        return trt.Builder(logger)
+    except TypeError as error:  # pybind11's words for a factory that returned null
+        raise NotPossibleError(
+            f"{name_product(trt)} does not start on this machine: {log.last_errors() or error}",
+            hint="It needs an NVIDIA GPU and a driver that is new enough: run 'trtdeploy doctor'.",
+        ) from error
 
 
 def parse_network(trt: Any, network: Any, logger: Any, model_path: str) -> Any:

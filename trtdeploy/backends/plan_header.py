@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 HEADER_BYTES = 40
+_LENGTH_BYTES = 4
 _TAGS = {b"ftrt": "TensorRT", b"vtrt": "TensorRT-RTX"}
 _VERSION_OFFSET = 24
 _CAPABILITY_OFFSET = 32
@@ -48,19 +49,18 @@ def read_plan_header(path: Path) -> PlanHeader | None:
     with path.open("rb") as file:
         start = file.read(HEADER_BYTES)
         header = parse_plan_header(start)
-        if header is not None or len(start) < 4:
+        if header is not None or len(start) < _LENGTH_BYTES:
             return header
         (length,) = struct.unpack_from("<i", start)
         if not 0 < length <= _MAX_METADATA_BYTES:
             return None
-        file.seek(4)
+        file.seek(_LENGTH_BYTES)
         metadata = _parse_metadata(file.read(length))
         inner = parse_plan_header(file.read(HEADER_BYTES))
     if metadata is None or inner is None:
         return None
-    return PlanHeader(
-        inner.product, inner.version, inner.compute_capabilities, 4 + length, metadata
-    )
+    offset = _LENGTH_BYTES + length
+    return PlanHeader(inner.product, inner.version, inner.compute_capabilities, offset, metadata)
 
 
 def parse_plan_header(start: bytes) -> PlanHeader | None:

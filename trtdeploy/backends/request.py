@@ -57,6 +57,7 @@ class CompileRequest:
         optimization_profiles: As ``OptimizationProfile.to_dict`` writes them.
         timing_cache_path: Read if present, written after the build; None for none.
         parse_only: Ask the parser and stop.
+        operators: With ``parse_only``: operator names to ask about, whatever the parse says.
     """
 
     module: str
@@ -70,6 +71,7 @@ class CompileRequest:
     optimization_profiles: tuple[dict[str, Any], ...] = ()
     timing_cache_path: str | None = None
     parse_only: bool = False
+    operators: tuple[str, ...] = ()
     options: CompileOptions = field(default_factory=CompileOptions)
 
     def to_json(self) -> str:
@@ -82,7 +84,7 @@ class CompileRequest:
         data = json.loads(text)
         options = data.pop("options")
         options["compute_capabilities"] = tuple(options["compute_capabilities"])
-        for key in ("fp32_nodes", "optimization_profiles"):
+        for key in ("fp32_nodes", "optimization_profiles", "operators"):
             data[key] = tuple(data[key])
         return cls(**data, options=CompileOptions(**options))
 

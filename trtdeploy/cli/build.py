@@ -37,7 +37,8 @@ def build(
         bool, typer.Option("--prepare-only", help="Stop before compiling; that is a success then.")
     ] = False,
     debug_precision: Annotated[
-        bool, typer.Option("--debug-precision", help="Detailed verbosity and TensorRT's DEBUG flag.")
+        bool,
+        typer.Option("--debug-precision", help="Detailed verbosity and TensorRT's DEBUG flag."),
     ] = False,
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Build even if this very result is there already.")

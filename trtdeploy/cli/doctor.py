@@ -50,7 +50,10 @@ def doctor(output: options.Output = OutputFormat.HUMAN) -> None:
     }
     rows: list[tuple[str, object]] = [
         ("trtdeploy", f"{environment['trtdeploy']}, Python {environment['python']}"),
-        ("GPU", f"{gpu.name} (compute capability {gpu.compute_capability})" if gpu else "none found"),
+        (
+            "GPU",
+            f"{gpu.name} (compute capability {gpu.compute_capability})" if gpu else "none found",
+        ),
         ("installed", "\n".join(f"{name} {version}" for name, version in packages.items())),
         ("missing", "\n".join(f"{name}: {how}" for name, how in missing.items())),
         ("builds", "\n".join(verdicts["builds"]) or "nothing yet"),

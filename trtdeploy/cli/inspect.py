@@ -68,7 +68,10 @@ def _render_folder(facts: dict[str, Any]) -> str:
             ("created", facts["created"]),
             ("source", f"{source.get('file')} (sha256 {str(source.get('sha256'))[:12]})"),
             ("profile", f"{chosen.get('name')}: {chosen.get('recipe')} on {facts['device']}"),
-            ("precision", ", ".join(f"{n} nodes {t}" for t, n in (facts["precision"] or {}).items())),
+            (
+                "precision",
+                ", ".join(f"{n} nodes {t}" for t, n in (facts["precision"] or {}).items()),
+            ),
             ("engine", f"{engine['file']}, {_size(engine['bytes'])}" if engine else "none yet"),
             ("plan", f"{plan['product']} {plan['version']}" if plan else None),
             ("shapes", _render_shapes(facts["optimization_profiles"])),
@@ -90,7 +93,9 @@ def _render_shapes(profiles: list[dict[str, Any]]) -> str:
     rows = []
     for entry in profiles:
         for name, table in entry["shapes"].items():
-            points = ["x".join(map(str, table[point])) or "scalar" for point in ("min", "opt", "max")]
+            points = [
+                "x".join(map(str, table[point])) or "scalar" for point in ("min", "opt", "max")
+            ]
             rows.append(f"{name}: {points[0] if len(set(points)) == 1 else ' / '.join(points)}")
     return "\n".join(rows)
 

@@ -62,9 +62,7 @@ ShapeJson = Annotated[
         help='Sizes as JSON: {"input": {"min": [...], "opt": [...], "max": [...]}}.',
     ),
 ]
-Output = Annotated[
-    OutputFormat, typer.Option("--output", help="Format of the result on stdout.")
-]
+Output = Annotated[OutputFormat, typer.Option("--output", help="Format of the result on stdout.")]
 ModelPath = Annotated[
     Path, typer.Argument(metavar="MODEL", help="An ONNX file.", show_default=False)
 ]

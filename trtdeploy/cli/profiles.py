@@ -46,7 +46,9 @@ def _list_all() -> None:
         chosen = resolved.profile
         ready = chosen.recipe in RECIPES
         note = "" if ready else "  (recipe not in this version)"
-        rows.append((name, f"{chosen.recipe:<5} {chosen.backend:<12} {resolved.device.title}{note}"))
+        rows.append(
+            (name, f"{chosen.recipe:<5} {chosen.backend:<12} {resolved.device.title}{note}")
+        )
         payload.append(
             {
                 "name": name,

@@ -82,8 +82,8 @@ def _inspect_onnx(path: Path) -> dict[str, Any]:
     # onnx is only needed here, and costs more than the rest of the command
     from trtdeploy.graph.loading import load_model
     from trtdeploy.graph.model import walk_nodes
-    from trtdeploy.pipeline.model_inputs import describe_inputs
     from trtdeploy.pipeline.manifest import describe_tensors
+    from trtdeploy.pipeline.model_inputs import describe_inputs
 
     model = load_model(path)
     operators = Counter(node.op_type for node in walk_nodes(model.graph))

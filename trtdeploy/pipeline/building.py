@@ -16,6 +16,7 @@ from trtdeploy.graph.saving import save_model
 from trtdeploy.pipeline.build_key import compute_build_key, hash_model, is_intact
 from trtdeploy.pipeline.compiling import compile_folder
 from trtdeploy.pipeline.environment import describe_environment
+from trtdeploy.pipeline.finding_text import describe_finding
 from trtdeploy.pipeline.manifest import (
     SCHEMA_VERSION,
     describe_file,
@@ -26,7 +27,6 @@ from trtdeploy.pipeline.manifest import (
 from trtdeploy.pipeline.measuring import measure_model_ranges
 from trtdeploy.pipeline.model_inputs import describe_inputs
 from trtdeploy.pipeline.output_folder import MANIFEST_NAME, check_replaceable, open_output_folder
-from trtdeploy.pipeline.finding_text import describe_finding
 from trtdeploy.pipeline.preflight import run_preflight, summarize
 from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
 from trtdeploy.pipeline.reproduce import render_reproduce_script

@@ -13,9 +13,9 @@ from trtdeploy.backends.request import TENSORRT, TENSORRT_RTX, CompileRequest
 from trtdeploy.config.loading import ResolvedProfile, load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_shapes
 from trtdeploy.config.shape_table import ShapeTable
-from trtdeploy.core.errors import ModelFileError
+from trtdeploy.core.errors import MissingDependencyError, ModelFileError, NotPossibleError
 from trtdeploy.graph.loading import load_model
-from trtdeploy.graph.model import OnnxModel
+from trtdeploy.graph.model import OnnxModel, walk_nodes
 from trtdeploy.graph.saving import save_model
 from trtdeploy.pipeline.model_inputs import describe_inputs
 from trtdeploy.pipeline.preflight import add_size_findings, run_preflight
@@ -59,6 +59,9 @@ def _ask(model: OnnxModel, resolved: ResolvedProfile) -> ParserAnswer | None:
         except ModelFileError:
             return None  # too new to be converted; the static checks say so
         save_model(typed, typed_path)
-        return ask_installed_parser(
-            CompileRequest(backend, str(typed_path), "", parse_only=True)
-        )
+        operators = tuple(sorted({node.op_type for node in walk_nodes(typed.graph)}))
+        request = CompileRequest(backend, str(typed_path), "", parse_only=True, operators=operators)
+        try:
+            return ask_installed_parser(request)
+        except (MissingDependencyError, NotPossibleError):
+            return None  # installed, and does not start here: the shipped table answers

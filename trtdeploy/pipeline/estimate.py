@@ -26,7 +26,8 @@ def estimate_compile_s(target: Path, source_sha256: str) -> float | None:
             continue  # somebody else's folder
         same = manifest.get("source", {}).get("sha256") == source_sha256
         seconds = next(
-            (s.get("seconds") for s in manifest.get("steps", []) if s.get("name") == "compile"), None
+            (s.get("seconds") for s in manifest.get("steps", []) if s.get("name") == "compile"),
+            None,
         )
         if same and isinstance(seconds, (int, float)) and seconds > 0:
             found = float(seconds)

@@ -75,7 +75,9 @@ def load_manifest(folder: Path) -> dict[str, Any]:
             hint="Give an ONNX file, or a folder that 'trtdeploy build' wrote.",
         ) from error
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}", hint="Build the folder again.") from error
+        raise InputError(
+            f"{path} cannot be read: {error}", hint="Build the folder again."
+        ) from error
     if not isinstance(data, dict) or data.get("schema_version") != SCHEMA_VERSION:
         found = data.get("schema_version") if isinstance(data, dict) else None
         raise InputError(

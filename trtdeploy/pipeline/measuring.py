@@ -38,9 +38,7 @@ def measure_model_ranges(model: OnnxModel, recipe: Recipe, data: Path) -> dict[s
     outputs = {value.name for value in probed.graph.output}
     for name, dtype in index.main.types.items():
         if dtype is DType.FLOAT32 and name in index.main.producers and name not in outputs:
-            probed.graph.output.append(
-                helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
-            )
+            probed.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
     feeds = load_feeds(model, data)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "probed.onnx"

@@ -33,9 +33,7 @@ def check_replaceable(target: Path) -> None:
     """
     if not target.exists() and not target.is_symlink():
         return
-    if target.is_dir() and (
-        (target / MANIFEST_NAME).is_file() or not any(target.iterdir())
-    ):
+    if target.is_dir() and ((target / MANIFEST_NAME).is_file() or not any(target.iterdir())):
         return
     kind = "a folder that trtdeploy did not write" if target.is_dir() else "a file"
     raise InputError(

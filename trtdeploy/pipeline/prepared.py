@@ -68,7 +68,7 @@ def _refuse_options(request: BuildRequest) -> None:
     used = [name for name, value in given.items() if value]
     if used:
         raise UsageError(
-            f"{request.model} is a prepared folder: {', '.join(used)} were decided when it was made",
+            f"{request.model} is a prepared folder, which settled {', '.join(used)} already",
             hint="Build from the ONNX file again to change them.",
         )
 
