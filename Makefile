@@ -10,7 +10,7 @@ MODEL := pp-ocrv6-det
 MODEL_FILE := models/downloads/PP-OCRv6_det_small.onnx
 PROFILE := rtx4090-fp16
 DEMO_DIR := build/demo
-SOURCES := $(shell find trtdeploy profiles -name '*.py' -o -name '*.yaml' -o -name 'py.typed')
+SOURCES := $(shell find trtdeploy profiles -name '*.py' -o -name '*.yaml' -o -name '*.json' -o -name py.typed)
 CACHES := .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

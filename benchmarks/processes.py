@@ -45,10 +45,11 @@ class Measurement:
 
     @property
     def reason(self) -> str:
-        """The last line that was printed, where Python and most tools say what went wrong."""
+        """The line that says what went wrong: the last "error:", else the last of all."""
         lines = self.log_tail.splitlines()
+        errors = [line for line in lines if line.startswith("error:")]
         how = f"exit status {self.exit_status}"
-        return f"{how}: {lines[-1].strip()}" if lines else how
+        return f"{how}: {(errors or lines)[-1].strip()}" if lines else how
 
 
 class ProcessTimeoutError(Exception):

@@ -22,7 +22,8 @@ from trtdeploy.graph.model import OnnxModel, walk_nodes
 from trtdeploy.graph.normalization import normalize_model
 
 FLOAT, FLOAT16, BFLOAT16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16
-INT64, INT32, UINT8, BOOL = TensorProto.INT64, TensorProto.INT32, TensorProto.UINT8, TensorProto.BOOL
+INT64, INT32 = TensorProto.INT64, TensorProto.INT32
+UINT8, BOOL = TensorProto.UINT8, TensorProto.BOOL
 FIRST_IR = {9: 4, 10: 5, 11: 6, 13: 7, 17: 8, 18: 8, 21: 10, 22: 10}
 
 Shape = Sequence[int | str] | None
@@ -131,36 +132,47 @@ def external_tensor(
     return tensor
 
 
-def branch_model(then_nodes: Sequence[NodeProto], else_nodes: Sequence[NodeProto]) -> ModelProto:
-    """Make ``y = If(flag)`` over two branches that read ``x`` and compute ``t`` or ``e``."""
-    return model(
-        [
-            op(
-                "If",
-                "flag",
-                "y",
-                "pick",
-                then_branch=graph(then_nodes, [], [value("t", None)]),
-                else_branch=graph(else_nodes, [], [value("e", None)]),
-            )
-        ],
-        [value("x"), value("flag", (), BOOL)],
-        [value("y")],
+def branch_node(then_branch: GraphProto, else_branch: GraphProto, output: str) -> NodeProto:
+    """Make ``output = If(flag)``, the then branch first."""
+    node = op("If", "flag", output, "pick" if output == "y" else None)
+    node.attribute.append(helper.make_attribute("then_branch", then_branch))
+    node.attribute.append(helper.make_attribute("else_branch", else_branch))
+    return node
+
+
+def branch_model(
+    then_nodes: Sequence[NodeProto],
+    else_nodes: Sequence[NodeProto],
+    *,
+    before: Sequence[NodeProto] = (),
+    after: Sequence[NodeProto] = (),
+    constants: Sequence[TensorProto] = (),
+    inner_constants: tuple[Sequence[TensorProto], Sequence[TensorProto]] = ((), ()),
+) -> ModelProto:
+    """Make ``y = If(flag)`` over two branches that read ``x`` and compute ``t`` or ``e``.
+
+    With ``after`` the result of the If is ``p``, and ``after`` computes ``y`` from it.
+    ``inner_constants`` are those of the then branch and those of the else branch.
+    """
+    pick = branch_node(
+        graph(then_nodes, [], [value("t", None)], inner_constants[0]),
+        graph(else_nodes, [], [value("e", None)], inner_constants[1]),
+        "p" if after else "y",
     )
+    inputs = [value("x"), value("flag", (), BOOL)]
+    return model([*before, pick, *after], inputs, [value("y")], constants)
 
 
 def loop_model(body_nodes: Sequence[NodeProto], constants: Sequence[TensorProto]) -> ModelProto:
-    """Make ``y = Loop(3 times)`` whose state ``s`` starts as ``x``; the body computes ``s_next``."""
+    """Make ``y = Loop(3 times)`` whose state ``s`` starts as ``x``; the body makes ``s_next``."""
     body = graph(
         [*body_nodes, op("Identity", "go_on", "go_on_next")],
         [value("i", (), INT64), value("go_on", (), BOOL), value("s")],
         [value("go_on_next", (), BOOL), value("s_next")],
     )
     return model(
-        [op("Loop", "trips - x", "y", "repeat", body=body)],
+        [op("Loop", "trips always x", "y", "repeat", body=body)],
         [value("x")],
         [value("y")],
-        [constant("trips", 3, np.int64), *constants],
+        [constant("trips", 3, np.int64), constant("always", True, np.bool_), *constants],
     )
-
-

@@ -13,7 +13,7 @@ from benchmarks.model_catalog import UnknownModelError, list_names, parse_shapes
 
 @pytest.mark.parametrize("script", ["convert.py", "build.py"])
 def test_scripts_run_by_path_with_a_bare_python(script: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-S", ROOT / "benchmarks" / script]
+    command = [sys.executable, "-S", str(ROOT / "benchmarks" / script)]
     done = subprocess.run([*command, "--help"], cwd=tmp_path, capture_output=True, check=True)
     assert b"--runs" in done.stdout
     wrong = subprocess.run(

@@ -13,7 +13,7 @@ from benchmarks.judging import compare, judge
 def write_product(path: Path, weight: list[float], dtype: int = TensorProto.FLOAT) -> Path:
     """Write y = x * w over a dynamic x; ``dtype`` is that of w alone."""
     values = np.array(weight, helper.tensor_dtype_to_np_dtype(dtype))
-    shape = ["batch", "length", 2]
+    shape: list[str | int] = ["batch", "length", 2]
     graph = helper.make_graph(
         [helper.make_node("Mul", ["x", "w"], ["y"])],
         "product",

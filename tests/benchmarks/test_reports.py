@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.build_report import BuildComparison, Step
 from benchmarks.build_report import make_rows as make_build_rows
 from benchmarks.build_report import render_report as render_build_report
@@ -8,6 +10,7 @@ from benchmarks.conversion_report import (
     ToolResult,
     Verdict,
     make_rows,
+    name_verdict,
     render_report,
 )
 from benchmarks.processes import Measurement
@@ -46,6 +49,28 @@ def test_wrong_and_failing_tools_stay_in_the_table() -> None:
     text = render_report(report, [result], None)
     assert "* m, broken: exit status 1: ValueError: cannot reshape" in text
     assert "* ort: a 1" in text
+
+
+@pytest.mark.parametrize(
+    ("error", "others", "expected"),
+    [
+        (0.009, (0.001,), "yes"),
+        (0.012, (0.012, 0.5), "as others"),
+        (0.012, (0.011, None), "as others"),
+        (0.05, (0.012, 0.05), "no"),
+        (0.05, (0.002,), "no"),
+        (0.012, (), "no"),
+        (0.012, (None,), "no"),
+        (None, (0.012,), "no"),
+    ],
+)
+def test_a_wrong_output_is_told_from_the_noise_of_fp16(
+    error: float | None, others: tuple[float | None, ...], expected: str
+) -> None:
+    def judged(error: float | None) -> Verdict:
+        return Verdict(error is not None, error, error is not None and error <= 0.01)
+
+    assert name_verdict(judged(error), [judged(other) for other in others]) == expected
 
 
 def test_big_model_shows_time_memory_and_what_was_checked() -> None:

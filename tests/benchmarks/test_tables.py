@@ -29,7 +29,7 @@ def test_median_of_an_even_number_is_between_the_middle_two() -> None:
 
 @pytest.mark.parametrize("runs", [[], [measured(1.0), measured(1.0, exit_status=1)]])
 def test_no_figure_without_successful_runs(runs: list[Measurement]) -> None:
-    with pytest.raises(ValueError, match="nothing to summarize|failed run"):
+    with pytest.raises(ValueError, match=r"nothing to summarize|failed run"):
         summarize(runs)
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,8 +81,6 @@ def test_fields_cover_the_bytes_without_a_gap(written: list[tuple[int, bytes]]) 
 
 @given(st.binary(max_size=200))
 def test_random_bytes_raise_nothing_but_wire_errors(data: bytes) -> None:
-    try:
+    with contextlib.suppress(WireError):
         for field in fields_of(data):
             assert 0 <= field.begin < field.start <= field.end <= len(data)
-    except WireError as error:
-        assert str(error)

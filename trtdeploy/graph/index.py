@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, shape_inference
 
 from trtdeploy.core.dtypes import DType
-from trtdeploy.graph.model import ONNX_ERRORS, OnnxModel, subgraphs_of, walk_graphs
+from trtdeploy.graph.model import (
+    ONNX_ERRORS,
+    OnnxModel,
+    subgraphs_of,
+    walk_graphs,
+    walk_nodes,
+)
+from trtdeploy.graph.onnx_defects import is_dangerous, shield_crashing_nodes
 
 
 @dataclass(frozen=True)
@@ -123,7 +130,7 @@ def _index_scope(
     scope = Scope(graph, parent, owner, nodes=list(graph.node))
     scope.initializers = {t.name: t for t in graph.initializer}
     scope.initializers.update({s.values.name: s.values for s in graph.sparse_initializer})
-    scope.inputs = frozenset(v.name for v in graph.input) - scope.initializers.keys()
+    scope.inputs = frozenset(v.name for v in graph.input if v.name not in scope.initializers)
     scope.outputs = frozenset(v.name for v in graph.output)
     scope.producers = {name: node for node in scope.nodes for name in node.output if name}
     scopes.append(scope)
@@ -142,11 +149,21 @@ def _index_uses(scope: Scope) -> None:
                 owner.uses[name].append(Use(node, slot, scope))
 
 
-def _read_types(proto: ModelProto, scopes: list[Scope]) -> None:
+def _infer(proto: ModelProto) -> ModelProto:
+    """Return the model with inferred types; some nodes would crash onnx, and this process."""
+    if any(is_dangerous(node) for node in walk_nodes(proto.graph)):
+        guarded = ModelProto()
+        guarded.CopyFrom(proto)
+        shield_crashing_nodes(guarded.graph)
+        proto = guarded
     try:
-        inferred = shape_inference.infer_shapes(proto)
+        return shape_inference.infer_shapes(proto)
     except ONNX_ERRORS:
-        inferred = proto  # what the file itself declares is still usable
+        return proto  # what the file itself declares is still usable
+
+
+def _read_types(proto: ModelProto, scopes: list[Scope]) -> None:
+    inferred = _infer(proto)
     for scope, graph in zip(scopes, walk_graphs(inferred.graph), strict=True):
         for values in (graph.value_info, graph.input, graph.output):
             for value in values:

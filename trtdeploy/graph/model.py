@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from google.protobuf.message import EncodeError
 from onnx import (
     GraphProto,
     ModelProto,
@@ -29,11 +30,14 @@ from trtdeploy.graph.weights import StoredWeight, WeightRange, measure_range
 ONNX_DOMAINS = ("", "ai.onnx")
 ONNX_ERRORS = (
     RuntimeError,
+    ValueError,
+    TypeError,
+    EncodeError,
     checker.ValidationError,
     shape_inference.InferenceError,
     version_converter.ConvertError,
 )
-"""What the C++ side of ``onnx`` raises for a model that it cannot work on."""
+"""What ``onnx`` and protobuf raise for a model that they cannot work on."""
 ANONYMOUS_DIMS = frozenset({"", "?", "-1", "None"})
 """Names that exporters write for "unknown": equal text does not mean equal size."""
 

@@ -9,11 +9,12 @@ from trtdeploy.graph.passes.drop_initializer_inputs import DropInitializerInputs
 from trtdeploy.graph.passes.inline_functions import InlineFunctionsPass
 from trtdeploy.graph.passes.name_nodes import NameNodesPass
 from trtdeploy.graph.passes.promote_constants import PromoteConstantsPass
+from trtdeploy.graph.passes.remove_identities import RemoveIdentitiesPass
 from trtdeploy.graph.passes.sort_nodes import SortNodesPass
 
 
 def normalize_model(model: OnnxModel) -> OnnxModel:
-    """Return a copy with named nodes, dense constants as initializers, sorted, without functions.
+    """Return a copy: nodes named and sorted, constants as initializers, nothing superfluous.
 
     Raises:
         ModelFileError: The graph is not one that any runtime could execute.
@@ -25,6 +26,7 @@ def normalize_model(model: OnnxModel) -> OnnxModel:
         DropInitializerInputsPass(),
         PromoteConstantsPass(),
         SortNodesPass(),
+        RemoveIdentitiesPass(),
         NameNodesPass(),
         ClearAnonymousDimsPass(),
     ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -43,16 +43,24 @@ class StoredWeight:
         dtype: Element type of the source bytes.
         stored_as: Element type that ``iterate_bytes`` yields; differs from ``dtype`` once a
             recipe has narrowed the weight.
+        rounded_to: Narrower type the values pass through on the way to ``stored_as``; None for
+            no such stop.
     """
 
     span: Span
     dtype: DType
     stored_as: DType
+    rounded_to: DType | None = None
 
     @property
     def stored_bytes(self) -> int:
         """Size after the conversion to ``stored_as``."""
         return self.span.length * self.stored_as.bits // self.dtype.bits
+
+    def widen(self) -> StoredWeight:
+        """Return the same values, as they are stored now, in FP32."""
+        rounded_to = self.rounded_to if self.stored_as is self.dtype else self.stored_as
+        return replace(self, stored_as=DType.FLOAT32, rounded_to=rounded_to)
 
     def iterate_arrays(self) -> Iterator[npt.NDArray[np.generic]]:
         """Yield flat float arrays of the source values, one chunk at a time.
@@ -66,11 +74,12 @@ class StoredWeight:
 
     def iterate_bytes(self) -> Iterator[bytes | memoryview]:
         """Yield the bytes to store, converted to ``stored_as`` (round to nearest even)."""
-        if self.stored_as == self.dtype:
+        if self.stored_as == self.dtype and self.rounded_to is None:
             yield from self._iterate_source()
             return
         for array in self.iterate_arrays():
-            yield narrow_values(array, self.stored_as).view(np.uint8).data
+            values = narrow_values(array, self.rounded_to) if self.rounded_to else array
+            yield narrow_values(values, self.stored_as).view(np.uint8).data
 
     def _iterate_source(self) -> Iterator[bytes]:
         left = self.span.length
@@ -98,7 +107,7 @@ class StoredWeight:
 
 
 def narrow_values(values: npt.NDArray[np.generic], dtype: DType) -> npt.NDArray[np.generic]:
-    """Return ``values`` rounded to ``dtype``: to nearest even, beyond its range to infinity."""
+    """Return ``values`` in ``dtype``, rounded to nearest even, beyond its range to infinity."""
     with np.errstate(over="ignore", invalid="ignore"):
         return values.astype(_NUMPY[dtype])
 

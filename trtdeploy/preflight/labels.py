@@ -44,23 +44,33 @@ def translate_keys(labels: dict[str, Place], text: str) -> str:
     return _KEY.sub(name, text)
 
 
+def label_node(node: NodeProto, position: int, where: str = "") -> str:
+    """Return the node's name, or its position in the graph that ``where`` names."""
+    return node.name or f"unnamed #{position}{where}"
+
+
+def name_body(body: GraphProto, owner: str) -> str:
+    """Return where the nodes of a nested graph lie, to follow their position."""
+    return f" in {body.name or 'a body'} of {owner!r}"
+
+
 def _walk(proto: ModelProto) -> Iterator[tuple[str, NodeProto]]:
     yield from _walk_graph(proto.graph, "")
     for function in proto.functions:
         where = f" in function {function.domain}::{function.name}"
         for position, node in enumerate(function.node):
-            label = node.name or f"unnamed #{position}{where}"
+            label = label_node(node, position, where)
             yield label, node
             yield from _walk_bodies(node, label)
 
 
 def _walk_graph(graph: GraphProto, where: str) -> Iterator[tuple[str, NodeProto]]:
     for position, node in enumerate(graph.node):
-        label = node.name or f"unnamed #{position}{where}"
+        label = label_node(node, position, where)
         yield label, node
         yield from _walk_bodies(node, label)
 
 
 def _walk_bodies(node: NodeProto, label: str) -> Iterator[tuple[str, NodeProto]]:
     for body in subgraphs_of(node):
-        yield from _walk_graph(body, f" in {body.name or 'a body'} of {label!r}")
+        yield from _walk_graph(body, name_body(body, label))

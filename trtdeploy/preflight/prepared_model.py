@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from google.protobuf.message import EncodeError
 from onnx import NodeProto, checker, defs
 
+from trtdeploy.core.errors import ModelFileError
 from trtdeploy.graph.index import ModelIndex, Scope, build_index
-from trtdeploy.graph.model import ONNX_DOMAINS, OnnxModel, subgraphs_of, walk_nodes
+from trtdeploy.graph.model import (
+    ONNX_DOMAINS,
+    ONNX_ERRORS,
+    OnnxModel,
+    subgraphs_of,
+    walk_nodes,
+)
+from trtdeploy.graph.onnx_defects import (
+    SHIELDED_DOMAIN,
+    find_damaged_constants,
+    find_fatal_attribute,
+    forget_impossible_sizes,
+    shield_crashing_nodes,
+)
 from trtdeploy.graph.passes.drop_initializer_inputs import DropInitializerInputsPass
 from trtdeploy.graph.passes.inline_functions import InlineFunctionsPass
 from trtdeploy.graph.passes.promote_constants import PromoteConstantsPass
+from trtdeploy.graph.passes.sort_nodes import SortNodesPass
 from trtdeploy.preflight.finding import Place
 from trtdeploy.preflight.labels import label_nodes, place_of, translate_keys
 
 INVALID_DOMAIN = "trtdeploy.invalid"
 """Where nodes go that ONNX does not accept, so that no check has to survive them."""
 
-SHIELDED_DOMAIN = "trtdeploy.shielded"
-"""Where nodes go that are valid and whose inference code in onnx 1.23 dereferences a null pointer
-when the type of an input is unknown (found by inferring every operator with untyped inputs)."""
-
-_CRASHING_OPERATORS = frozenset(
-    {
-        ("", "RegexFullMatch"),
-        ("ai.onnx.ml", "DictVectorizer"),
-        ("ai.onnx.ml", "LabelEncoder"),
-        ("ai.onnx.ml", "TreeEnsemble"),
-    }
-)
-
-ONNX_REFUSALS = (checker.ValidationError, RuntimeError, ValueError, TypeError, EncodeError)
-"""What ONNX's own functions raise for models they cannot handle."""
+_LARGEST_INT = (1 << 31) - 1
+"""Version numbers are 64 bits wide in the file and 32 bits wide in ONNX's own code."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class PreparedModel:
-    """The model with functions inlined, constants as initializers and malformed nodes set aside.
+    """The model sorted, with functions inlined, constants as initializers, malformed nodes aside.
 
     Attributes:
         model: The copy. Its node names are keys of ``labels``.
@@ -69,7 +71,9 @@ class PreparedModel:
         nodes: Every node, outer graphs before inner ones.
         labels: What the user calls each node.
         refusals: Nodes that ONNX does not accept; in ``nodes`` they have ``INVALID_DOMAIN``.
-        function_problem: Why the model-local functions could not be inlined; empty if they were.
+        problems: What kept the copy from taking this form: functions that call themselves, sparse
+            tensors that are damaged, nodes that depend on their own result.
+        damaged_constants: Constants whose data did not fit their shape; they are empty now.
     """
 
     model: OnnxModel
@@ -77,14 +81,16 @@ class PreparedModel:
     nodes: tuple[CheckedNode, ...]
     labels: dict[str, Place]
     refusals: tuple[Refusal, ...]
-    function_problem: str
+    problems: tuple[str, ...]
+    damaged_constants: tuple[str, ...]
 
 
 def prepare_model(model: OnnxModel) -> PreparedModel:
     """Copy ``model`` into the form that checks read."""
     copied = model.copy()
     labels = label_nodes(copied.proto)
-    problem = _inline_functions(copied)
+    problems = [_apply(InlineFunctionsPass(), copied)]
+    del copied.proto.functions[:]
     DropInitializerInputsPass()(copied)
     for node in walk_nodes(copied.graph):
         if node.domain in ONNX_DOMAINS:
@@ -94,20 +100,29 @@ def prepare_model(model: OnnxModel) -> PreparedModel:
         Refusal(place_of(labels, node), translate_keys(labels, reason))
         for node, reason in _set_aside_refused_nodes(copied)
     )
-    for node in walk_nodes(copied.graph):
-        if (node.domain, node.op_type) in _CRASHING_OPERATORS:
-            node.domain = SHIELDED_DOMAIN
-    PromoteConstantsPass()(copied)
+    shield_crashing_nodes(copied.graph)
+    problems += [_apply(change, copied) for change in (PromoteConstantsPass(), SortNodesPass())]
+    forget_impossible_sizes(copied)
+    damaged = tuple(find_damaged_constants(copied))
     index = build_index(copied)
-    nodes = tuple(CheckedNode(s, n, place_of(labels, n)) for s, n in index.nodes())
-    return PreparedModel(copied, index, nodes, labels, refusals, problem)
+    return PreparedModel(
+        model=copied,
+        index=index,
+        nodes=tuple(CheckedNode(s, n, place_of(labels, n)) for s, n in index.nodes()),
+        labels=labels,
+        refusals=refusals,
+        problems=tuple(translate_keys(labels, problem) for problem in problems if problem),
+        damaged_constants=damaged,
+    )
 
 
-def _inline_functions(model: OnnxModel) -> str:
+def _apply(change: Callable[[OnnxModel], None], model: OnnxModel) -> str:
+    """Apply a pass; return why it could not be applied, empty if it could."""
     try:
-        InlineFunctionsPass()(model)
-    except ONNX_REFUSALS as error:
-        del model.proto.functions[:]
+        change(model)
+    except ModelFileError as error:
+        return error.message
+    except ONNX_ERRORS as error:
         return str(error)
     return ""
 
@@ -124,16 +139,21 @@ def _import_missing_domains(model: OnnxModel) -> None:
 
 def _set_aside_refused_nodes(model: OnnxModel) -> list[tuple[NodeProto, str]]:
     context = type(checker.DEFAULT_CONTEXT)()
-    context.ir_version = model.proto.ir_version
+    context.ir_version = min(max(model.proto.ir_version, 0), _LARGEST_INT)
     context.opset_imports = {
-        "" if o.domain in ONNX_DOMAINS else o.domain: o.version for o in model.proto.opset_import
+        "" if o.domain in ONNX_DOMAINS else o.domain: min(max(o.version, 0), _LARGEST_INT)
+        for o in model.proto.opset_import
     }
     refused = []
     for node in walk_nodes(model.graph):
         try:
             checker.check_node(_without_bodies(node), context)
-        except ONNX_REFUSALS as error:
+        except ONNX_ERRORS as error:
             refused.append((node, str(error)))
+            continue
+        reason = find_fatal_attribute(node)
+        if reason:
+            refused.append((node, reason))
     for node, _ in refused:
         node.domain = INVALID_DOMAIN
     return refused

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from trtdeploy.core.dtypes import DType
+from trtdeploy.graph.attributes import AttributeValue, value_of
 from trtdeploy.graph.index import Scope
-from trtdeploy.preflight.attributes import AttributeValue, value_of
 from trtdeploy.preflight.context import CheckContext, input_name
 from trtdeploy.preflight.prepared_model import CheckedNode
 from trtdeploy.preflight.target import CheckTarget, parse_version
@@ -66,10 +66,12 @@ class OneOutput:
     remedy: str
     code: str = "extra-output"
 
-    def explain(self, context: CheckContext, checked: CheckedNode) -> str:  # noqa: ARG002
+    def explain(self, context: CheckContext, checked: CheckedNode) -> str:
         """Return which further outputs there are."""
         extra = [name for name in checked.node.output[1:] if name]
-        return f"only its first output is supported, not {', '.join(map(repr, extra))}" * bool(extra)
+        if not extra:
+            return ""
+        return f"only its first output is supported, not {', '.join(map(repr, extra))}"
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class AttributeValues:
     allowed: tuple[AttributeValue, ...]
     code: str = "attribute-value"
 
-    def explain(self, context: CheckContext, checked: CheckedNode) -> str:  # noqa: ARG002
+    def explain(self, context: CheckContext, checked: CheckedNode) -> str:
         """Return the value and what is allowed."""
         value = value_of(checked.node, self.attribute)
         given = value if isinstance(value, tuple) else (value,)
@@ -124,7 +126,7 @@ class InputTypes:
     """The limit holds only while this attribute has this value (also when it is absent)."""
     code: str = "input-type"
 
-    def explain(self, context: CheckContext, checked: CheckedNode) -> str:  # noqa: ARG002
+    def explain(self, context: CheckContext, checked: CheckedNode) -> str:
         """Return the input and its type."""
         if self.attribute is not None:
             name, wanted = self.attribute
@@ -149,7 +151,7 @@ class BuildTimeOperand:
     """Values computed from shapes count as known."""
     code: str = "runtime-operand"
 
-    def explain(self, context: CheckContext, checked: CheckedNode) -> str:  # noqa: ARG002
+    def explain(self, context: CheckContext, checked: CheckedNode) -> str:
         """Return which operand is computed at run time."""
         name = input_name(checked.node, self.slot)
         if not name or self._is_known(checked.scope, name):

@@ -69,7 +69,7 @@ RESTRICTIONS: tuple[Restriction, ...] = (
         ("Resize",), BOTH_ENGINES, _PLAIN_RESIZE, "coordinate_transformation_mode", _COORDINATES
     ),
     AttributeValues(  # [M]: TensorRT-RTX builds unsorted TopK
-        ("TopK",), (ALL_TENSORRT,), "Ask for sorted results; they are a valid answer.", "sorted", (1,)
+        ("TopK",), (ALL_TENSORRT,), "Ask for sorted results: a valid answer too.", "sorted", (1,)
     ),
     AttributeValues(
         ("LSTM",), BOTH_ENGINES, "Use an LSTM with separate input and forget gates.",

@@ -17,7 +17,7 @@ from onnx import (
 )
 
 from trtdeploy.core.errors import ModelFileError
-from trtdeploy.graph.model import OnnxModel, walk_graphs
+from trtdeploy.graph.model import ONNX_DOMAINS, OnnxModel, walk_graphs
 
 _MAX_DENSE_ELEMENTS = 1 << 28
 
@@ -50,7 +50,7 @@ def _promote_nodes(graph: GraphProto) -> None:
     outputs = {value.name for value in graph.output}
     kept = []
     for node in graph.node:
-        tensor = _read_constant(node) if node.op_type == "Constant" else None
+        tensor = _read_constant(node) if _is_constant(node) else None
         if tensor is None or node.output[0] in outputs:
             kept.append(node)
             continue
@@ -58,6 +58,10 @@ def _promote_nodes(graph: GraphProto) -> None:
         graph.initializer.append(tensor)
     del graph.node[:]
     graph.node.extend(kept)
+
+
+def _is_constant(node: NodeProto) -> bool:
+    return node.op_type == "Constant" and node.domain in ONNX_DOMAINS and len(node.output) > 0
 
 
 def _read_constant(node: NodeProto) -> TensorProto | None:

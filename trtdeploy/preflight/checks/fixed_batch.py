@@ -11,15 +11,17 @@ from trtdeploy.preflight.inference import Sizes
 from trtdeploy.preflight.shape_conflict import describe_inputs
 from trtdeploy.preflight.symbols import find_batch_symbols, find_symbol_axes, read_profile_sizes
 
-_TRIED = 2
-"""Any size but 1 shows a batch of 1 that an export has burnt in."""
+_TRIED = 96
+"""Hardly anybody exports with this batch, and it divides well and exceeds every kernel, should the
+axis be a sequence after all."""
 
 
 class FindFixedBatchCheck:
-    """Set every batch axis to 2 and look for nodes whose inputs then no longer fit together.
+    """Set every batch axis to a size and look for nodes whose inputs then no longer fit together.
 
     Finds constants with the example's batch size, e.g. a class token of shape 1x1x192 that is
-    concatenated without being expanded. Other axes are left alone: a 2 there proves nothing.
+    concatenated without being expanded. Other axes are left alone: a size there may break a
+    rule of the model, such as "multiple of 32".
     """
 
     def find(self, context: CheckContext) -> Iterator[Finding]:

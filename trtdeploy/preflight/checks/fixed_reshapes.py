@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trtdeploy.preflight.attributes import integer_of
+from trtdeploy.graph.attributes import integer_of
 from trtdeploy.preflight.context import CheckContext, input_name
 from trtdeploy.preflight.finding import Affects, Finding, FindingKind, Severity
 from trtdeploy.preflight.inference import Dims
@@ -23,6 +23,9 @@ from trtdeploy.preflight.symbols import (
 
 FIXED_INSIDE = FindingKind("fixed-inside", Severity.BLOCKER, Affects.BOTH)
 MIXED_SAMPLES = FindingKind("mixed-samples", Severity.HAZARD, Affects.BOTH)
+
+_TARGET = 1
+"""Input slot of a Reshape that holds the wanted sizes."""
 
 EXPORT_DYNAMIC = (
     "Export again with this axis dynamic and without sizes taken from the example input "
@@ -64,9 +67,9 @@ class FindFixedReshapesCheck:
             elif reshape.before[0] in batches and reshape.target[0] > 0:
                 yield MIXED_SAMPLES.at(
                     checked.place,
-                    f"reshapes {format_dims(reshape.before)} to {list(reshape.target)}: the batch axis "
-                    f"{name_symbol(str(reshape.before[0]), axes)} ends up in the axis marked -1, "
-                    "so samples of one batch may be mixed",
+                    f"reshapes {format_dims(reshape.before)} to {list(reshape.target)}: the batch "
+                    f"axis {name_symbol(str(reshape.before[0]), axes)} ends up in the axis marked "
+                    "-1, so samples of one batch may be mixed",
                     "Compare the results of a batch with those of its samples one by one. "
                     + EXPORT_DYNAMIC,
                 )
@@ -75,18 +78,18 @@ class FindFixedReshapesCheck:
 def _read_reshape(
     context: CheckContext, checked: CheckedNode, axes: SymbolAxes
 ) -> _FixedReshape | None:
-    if checked.node.op_type != "Reshape" or len(checked.node.input) < 2:
+    if checked.node.op_type != "Reshape":
         return None
     before = context.symbolic.shape_of(checked.node.input[0])
-    values = context.constant_of(checked.scope, input_name(checked.node, 1))
+    values = context.constant_of(checked.scope, input_name(checked.node, _TARGET))
     if not before or values is None or values.ndim != 1 or values.dtype.kind != "i":
         return None
     target = tuple(int(value) for value in values)
     copied = Counter(_copied_dims(checked, before, target))
-    free = Counter(dim for dim in before if not isinstance(dim, int)) - copied
+    free = Counter(str(dim) for dim in before if not isinstance(dim, int)) - copied
     if not free or any(dim not in axes for dim in free):
         return None  # all sizes known, or one that the user did not declare
-    return _FixedReshape(checked, before, target, tuple(str(dim) for dim in free.elements()))
+    return _FixedReshape(checked, before, target, tuple(free.elements()))
 
 
 def _copied_dims(checked: CheckedNode, before: Dims, target: tuple[int, ...]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""FindInvalidNodesCheck: nodes that break the rules of their operator."""
+"""FindInvalidNodesCheck: nodes and constants that break the rules of ONNX."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from trtdeploy.preflight.finding import (
 )
 
 INVALID_NODE = FindingKind("invalid-node", Severity.BLOCKER, Affects.BOTH)
-INVALID_FUNCTION = FindingKind("invalid-function", Severity.BLOCKER, Affects.BOTH)
+DAMAGED_CONSTANT = FindingKind("damaged-constant", Severity.BLOCKER, Affects.BOTH)
+INVALID_GRAPH = FindingKind("invalid-graph", Severity.BLOCKER, Affects.BOTH)
 
 _NOT_DEFINED = ("No Op registered", "is deprecated in domain_version")
 """Openings of ONNX's messages about operators, which FindUnknownOperatorsCheck reports."""
 
 
 class FindInvalidNodesCheck:
-    """Find nodes with missing inputs, missing attributes or attributes of a wrong type."""
+    """Find nodes with missing inputs or wrong attributes, damaged constants, cycles.
+
+    Functions that call themselves and sparse tensors beyond their shape belong here too.
+    """
 
     def find(self, context: CheckContext) -> Iterator[Finding]:
         """Yield one finding per node that the ONNX checker refuses."""
@@ -33,10 +37,15 @@ class FindInvalidNodesCheck:
                 f"ONNX does not allow this {refusal.place.op_type}: {refusal.reason.strip()}",
                 "Correct the node, or export the model again with a current exporter.",
             )
-        if context.prepared.function_problem:
-            yield INVALID_FUNCTION.at(
+        for name in context.prepared.damaged_constants:
+            yield DAMAGED_CONSTANT.at(
                 WHOLE_GRAPH,
-                "the model-local functions cannot be expanded: "
-                + context.prepared.function_problem.strip(),
-                "Export again without local functions.",
+                f"the data of constant {name!r} does not fit its shape and type",
+                "The file is damaged; export the model again.",
+            )
+        for problem in context.prepared.problems:
+            yield INVALID_GRAPH.at(
+                WHOLE_GRAPH,
+                f"the graph cannot be brought into plain form: {problem.strip()}",
+                "Export the model again, without local functions and sparse tensors.",
             )

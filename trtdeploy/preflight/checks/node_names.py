@@ -27,7 +27,7 @@ class FindNodeNamesCheck:
                 if node.name:
                     holders[node.name].append((position, node))
             for name, found in holders.items():
-                if len(found) < 2:
+                if len(found) == 1:
                     continue
                 where = ", ".join(f"#{position} ({node.op_type})" for position, node in found)
                 yield DUPLICATE_NODE_NAME.at(

@@ -28,9 +28,10 @@ class FindParserErrorsCheck:
         if answer is None:
             return
         for error in answer.errors:
+            place = _find_place(context, error)
             yield PARSER_ERROR.at(
-                _find_place(context, error),
-                f"{answer.parser} refuses it: {_read_words(error)}",
+                place,
+                f"{answer.parser} refuses {_name_node(error, place)}: {_read_words(error)}",
                 "Change the node as the parser says, or replace it by other operators.",
             )
         if answer.crashed:
@@ -51,13 +52,22 @@ def _read_words(error: ParserError) -> str:
     return f"{message} ({error.code})" if error.code else message
 
 
+def _name_node(error: ParserError, place: Place) -> str:
+    """Return ``it``, or the name of a node that only the parsed model has."""
+    return "it" if place.node or not error.node else f"the node {error.node!r}"
+
+
 def _find_place(context: CheckContext, error: ParserError) -> Place:
-    """Return the place of the node an error names; parsers leave unnamed nodes unnamed."""
+    """Return the place of the node an error names.
+
+    Nodes that have no name in the user's model, and those a recipe has added, have one in the
+    model that was parsed; they come back with an empty name.
+    """
     places = [checked.place for checked in context.prepared.nodes]
     for place in places:
         if error.node and place.node == error.node:
             return place
     unnamed = [p for p in places if p.op_type == error.op_type and p.node.startswith("unnamed #")]
-    if not error.node and error.op_type and len(unnamed) == 1:
+    if error.op_type and len(unnamed) == 1:
         return unnamed[0]
-    return Place(error.node, error.op_type)
+    return Place("", error.op_type)

@@ -8,6 +8,7 @@ from trtdeploy.core.dtypes import SHAPE_VALUE_TYPES
 from trtdeploy.core.names import suggest_name
 from trtdeploy.core.ranges import POINTS, OptimizationProfile, ShapeRange
 from trtdeploy.core.tensors import TensorSpec, format_shape
+from trtdeploy.graph.onnx_defects import LARGEST_SIZE
 from trtdeploy.graph.shape_values import find_shape_tensor_inputs
 from trtdeploy.preflight.context import CheckContext
 from trtdeploy.preflight.finding import (
@@ -59,23 +60,22 @@ def _find_mistakes(context: CheckContext, profile: OptimizationProfile) -> Itera
 
 
 def _compare_with_spec(spec: TensorSpec, shapes: ShapeRange) -> Iterator[str]:
-    for point in POINTS:
-        dims = shapes.at(point)
-        if spec.shape is not None and len(dims) != len(spec.shape):
-            yield (
-                f"{spec.name!r} has {len(spec.shape)} axes ({format_shape(spec.shape)}), the "
-                f"profile gives {len(dims)} at {point}"
-            )
-            return
-        for axis, (declared, given) in enumerate(zip(spec.shape or (), dims, strict=False)):
-            if isinstance(declared, int) and declared != given:
-                yield (
-                    f"{spec.name!r} axis {axis} is {declared} in the model, the profile gives "
-                    f"{given} at {point}"
-                )
+    ranks = {len(shapes.at(point)) for point in POINTS}
+    if spec.rank is not None and ranks != {spec.rank}:
+        yield (
+            f"{spec.name!r} has {spec.rank} axes ({format_shape(spec.shape)}), the profile gives "
+            f"{' or '.join(map(str, sorted(ranks)))}"
+        )
+        return
     for axis, (low, usual, high) in enumerate(zip(*map(shapes.at, POINTS), strict=False)):
-        if not 0 <= low <= usual <= high:
-            yield f"{spec.name!r} axis {axis}: min {low}, opt {usual}, max {high} are not in order"
+        declared = spec.shape[axis] if spec.shape is not None else ""
+        where = f"{spec.name!r} axis {axis}"
+        if isinstance(declared, int) and {low, usual, high} != {declared}:
+            yield f"{where} is {declared} in the model, the profile gives {low}, {usual}, {high}"
+        elif not 0 <= low <= usual <= high:
+            yield f"{where}: min {low}, opt {usual}, max {high} are not in order"
+        elif high > LARGEST_SIZE:
+            yield f"{where}: {high} is larger than any engine accepts"
 
 
 def _compare_symbols(specs: dict[str, TensorSpec], profile: OptimizationProfile) -> Iterator[str]:
@@ -83,8 +83,12 @@ def _compare_symbols(specs: dict[str, TensorSpec], profile: OptimizationProfile)
         given: dict[tuple[int, ...], str] = {}
         for name, axis in places:
             shapes = profile.shapes.get(name)
-            if shapes is not None and all(axis < len(shapes.at(point)) for point in POINTS):
+            if shapes is not None and _has_rank(shapes, specs[name].rank):
                 sizes = tuple(shapes.at(point)[axis] for point in POINTS)
                 given.setdefault(sizes, f"{list(sizes)} for {name!r} axis {axis}")
         if len(given) > 1:
             yield f"the symbol {symbol!r} has different sizes: {', '.join(given.values())}"
+
+
+def _has_rank(shapes: ShapeRange, rank: int | None) -> bool:
+    return all(len(shapes.at(point)) == rank for point in POINTS)

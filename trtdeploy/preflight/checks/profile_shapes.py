@@ -60,10 +60,8 @@ def _find_reasons(context: CheckContext, inferred: InferredShapes) -> Iterator[t
         if key in context.symbolic.errors:
             continue  # wrong for every size: FindShapeConflictsCheck says so
         origin = describe_origin(context, key, inferred)
-        yield key, (
-            f"{describe_inputs(context, key, inferred)} do not fit together ({error})"
-            + (f"; they come from {origin}" if origin else "")
-        )
+        inputs = describe_inputs(context, key, inferred)
+        yield key, f"{inputs} do not fit together ({error}); the sizes come from {origin}"
     for checked in context.standard_nodes():
         reason = _compare_sizes(checked, inferred)
         if reason:
@@ -91,6 +89,5 @@ def _merge_points(
     """Keep the first reason of each node: sizes differ between points, the cause does not."""
     merged: dict[str, tuple[str, list[str]]] = {}
     for (key, reason), points in reasons.items():
-        first, known = merged.setdefault(key, (reason, []))
-        known.extend(points)
+        merged.setdefault(key, (reason, []))[1].extend(points)
     return {(key, reason): points for key, (reason, points) in merged.items()}

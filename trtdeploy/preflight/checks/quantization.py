@@ -17,6 +17,7 @@ UINT8_QUANTIZATION = FindingKind("uint8-quantization", Severity.BLOCKER, Affects
 BAD_SCALE = FindingKind("bad-scale", Severity.BLOCKER, Affects.ENGINE)
 
 _SCALE, _ZERO_POINT = 1, 2
+_SHOWN = 3
 _RECALIBRATE = (
     "Calibrate again with symmetric int8 for activations and weights (zero point 0), or start "
     "from the FP32 model; dropping the zero point would change the results."
@@ -96,8 +97,8 @@ def _name_others(context: CheckContext, checked: CheckedNode, zero_point: str) -
     ]
     if not others:
         return ""
-    shown = ", ".join(repr(name) for name in others[:3])
-    rest = f" and {len(others) - 3} more" if len(others) > 3 else ""
+    shown = ", ".join(repr(name) for name in others[:_SHOWN])
+    rest = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
     return f" (also read by {shown}{rest})"
 
 

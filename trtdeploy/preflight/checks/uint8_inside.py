@@ -50,7 +50,8 @@ class FindUint8InsideCheck:
                     checked.place,
                     f"makes the uint8 value {made!r} in the middle of the graph; {engine} has "
                     "uint8 for network inputs and outputs only",
-                    "Cast to BOOL (for masks) or INT32 instead of UINT8; the results are the same.",
+                    "Cast to BOOL (masks) or INT32 (numbers that stay within 0 to 255) instead of "
+                    "UINT8; the results are the same.",
                 )
 
 
@@ -59,9 +60,9 @@ def _find_read_input(context: CheckContext, checked: CheckedNode) -> str:
         return ""
     main = context.prepared.index.main
     for name in checked.node.input:
-        if name and checked.scope.resolve(name) is main and name in main.inputs:
-            if main.type_of(name) is DType.UINT8:
-                return name
+        is_input = checked.scope.resolve(name) is main and name in main.inputs
+        if is_input and main.type_of(name) is DType.UINT8:
+            return name
     return ""
 
 
