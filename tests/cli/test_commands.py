@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
 from tests.pipeline.models import save_convnet, save_unsupported
@@ -132,3 +133,15 @@ def test_every_error_class_has_a_message_a_hint_and_an_exit_code(
     assert 1 <= cls.exit_code <= 6
     assert cls.__name__.endswith("Error")
     assert cls.__doc__
+
+
+def test_check_lists_every_malformed_node(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = onnx.load(folder / "yolov8n.onnx")
+    for node in model.graph.node[:2]:
+        del node.input[:]
+    (folder / "bad.onnx").write_bytes(model.SerializeToString())
+    assert run("check bad.onnx -p rtx4090-fp16 --output json".split()) == 1
+    nodes = {f["node"] for f in read_json(capsys)["findings"] if f["severity"] == "blocker"}
+    assert {"conv", "relu"} <= nodes

@@ -39,7 +39,14 @@ def check_for_profile(
     """
     resolved = load_deploy_profile(profile, overrides)
     model = load_model(path)
-    resolution = resolve_shapes(describe_inputs(model), resolved.build_shape_requests(shapes))
+    try:
+        inputs = describe_inputs(model)
+    except ModelFileError:
+        report = run_preflight(model, resolved, ())
+        if not report.blockers:
+            raise
+        return report  # with every such node, not only the first
+    resolution = resolve_shapes(inputs, resolved.build_shape_requests(shapes))
     parser = _ask(model, resolved) if ask_parser else None
     report = run_preflight(model, resolved, resolution.optimization_profiles, parser)
     return add_size_findings(report, resolution)
