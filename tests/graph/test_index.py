@@ -149,3 +149,13 @@ def test_nodes_that_crash_inference_are_survived(node: NodeProto) -> None:
     index = build_index(in_memory(proto))
     assert index.main.type_of("y") is DType.FLOAT32
     assert index.main.nodes[1].domain == ""
+
+
+def test_a_node_hidden_from_inference_hides_no_other_types() -> None:
+    proto = model(
+        [op("EyeLike", "x", "e", dtype=FLOAT), op("Relu", "x", "r"), op("Add", "r e", "y")],
+        [value("x", (4, 4))],
+        [value("y", (4, 4))],
+    )
+    main = build_index(in_memory(proto)).main
+    assert main.type_of("e") is main.type_of("r") is DType.FLOAT32

@@ -16,7 +16,11 @@ from trtdeploy.graph.model import (
     walk_graphs,
     walk_nodes,
 )
-from trtdeploy.graph.onnx_defects import is_dangerous, shield_crashing_nodes
+from trtdeploy.graph.onnx_defects import (
+    SHIELDED_DOMAIN,
+    is_dangerous,
+    shield_crashing_nodes,
+)
 
 
 @dataclass(frozen=True)
@@ -155,6 +159,7 @@ def _infer(proto: ModelProto) -> ModelProto:
         guarded = ModelProto()
         guarded.CopyFrom(proto)
         shield_crashing_nodes(guarded.graph)
+        guarded.opset_import.add(domain=SHIELDED_DOMAIN, version=1)  # else inference gives up
         proto = guarded
     try:
         return shape_inference.infer_shapes(proto)

@@ -107,8 +107,15 @@ def _split_graph(data: memoryview, graph: Field, path: Path, spans: list[Span | 
         kept += data[copied : field.begin]
         kept += encode_length_tag(GRAPH_INITIALIZER, len(rest)) + rest
         copied = field.end
+        _forget_pages(data)
     kept += data[copied : graph.end]
     return kept
+
+
+def _forget_pages(data: memoryview) -> None:
+    """Give back what reading one header has mapped: in the page cache that may be megabytes."""
+    if isinstance(data.obj, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        data.obj.madvise(mmap.MADV_DONTNEED)
 
 
 def _find_large_raw_data(data: memoryview, tensor: Field) -> Field | None:

@@ -13,11 +13,14 @@ from trtdeploy.graph.model import OnnxModel
 
 def hash_model(model: OnnxModel) -> str:
     """Return a SHA-256 over the ONNX file and every data file it refers to."""
-    digest = hashlib.sha256(compute_sha256(model.path).encode())
+    own = compute_sha256(model.path)
     data_files = {weight.span.path for weight in model.weights.values()} - {model.path}
+    if not data_files:
+        return own
+    digest = hashlib.sha256(own.encode())
     for path in sorted(data_files):
         digest.update(f"{path.name}:{compute_sha256(path)}".encode())
-    return digest.hexdigest() if data_files else compute_sha256(model.path)
+    return digest.hexdigest()
 
 
 def compute_build_key(parts: dict[str, Any]) -> str:

@@ -24,12 +24,12 @@ REPORT_KEYS = (
 
 def describe_file(path: Path, *others: Path) -> dict[str, Any]:
     """Return name, size and SHA-256 of a file and of the data files that belong to it."""
-    files = [path, *others]
+    hashes = {file.name: compute_sha256(file) for file in (path, *others)}
     return {
         "file": path.name,
-        "bytes": sum(file.stat().st_size for file in files),
-        "sha256": compute_sha256(path),
-        "files": {file.name: compute_sha256(file) for file in files},
+        "bytes": sum(file.stat().st_size for file in (path, *others)),
+        "sha256": hashes[path.name],
+        "files": hashes,
     }
 
 
