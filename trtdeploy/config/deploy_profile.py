@@ -16,6 +16,7 @@ from trtdeploy.config.model_base import (
     Tolerance,
     WholeNumber,
 )
+from trtdeploy.config.preprocessing import PreprocessingSection
 from trtdeploy.config.shape_table import NamedShapeTable, ShapesSection
 
 Backend = Literal["tensorrt", "tensorrt_rtx", "onnxruntime"]
@@ -125,6 +126,7 @@ class DeployProfile(ConfigModel):
         shapes: Sizes that hold for every optimization profile.
         optimization_profiles: Several profiles in one engine, each over ``shapes``.
         parity: Tolerances.
+        preprocessing: How image files become inputs; None when the profile does not say.
     """
 
     name: str
@@ -138,6 +140,7 @@ class DeployProfile(ConfigModel):
     shapes: ShapesSection = ShapesSection()
     optimization_profiles: tuple[NamedShapeTable, ...] = ()
     parity: ParitySection = ParitySection()
+    preprocessing: PreprocessingSection | None = None
 
     @field_validator("optimization_profiles")
     @classmethod

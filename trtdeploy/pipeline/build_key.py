@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from trtdeploy.core.errors import InputError
 from trtdeploy.core.files import compute_sha256
 from trtdeploy.graph.model import OnnxModel
 
@@ -20,6 +21,22 @@ def hash_model(model: OnnxModel) -> str:
     digest = hashlib.sha256(own.encode())
     for path in sorted(data_files):
         digest.update(f"{path.name}:{compute_sha256(path)}".encode())
+    return digest.hexdigest()
+
+
+def hash_data(path: Path) -> str:
+    """Return a SHA-256 over a data file, or over names and contents of a folder's files.
+
+    Raises:
+        InputError: There is no such file or folder.
+    """
+    if path.is_file():
+        return compute_sha256(path)
+    if not path.is_dir():
+        raise InputError(f"there is no data at {path}", hint="Check the path after --data.")
+    digest = hashlib.sha256()
+    for file in sorted(entry for entry in path.rglob("*") if entry.is_file()):
+        digest.update(f"{file.relative_to(path)}:{compute_sha256(file)}".encode())
     return digest.hexdigest()
 
 

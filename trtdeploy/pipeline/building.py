@@ -13,7 +13,8 @@ from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.saving import save_model
-from trtdeploy.pipeline.build_key import compute_build_key, hash_model, is_intact
+from trtdeploy.parity.samples import open_samples
+from trtdeploy.pipeline.build_key import compute_build_key, hash_data, hash_model, is_intact
 from trtdeploy.pipeline.compiling import compile_folder
 from trtdeploy.pipeline.environment import describe_environment
 from trtdeploy.pipeline.finding_text import describe_finding
@@ -58,14 +59,13 @@ class _Inputs:
     @property
     def key(self) -> str:
         """Equal keys mean equal results."""
-        data = describe_file(self.request.data)["sha256"] if self.request.data else ""
         return compute_build_key(
             {
                 "source": self.source["sha256"],
                 "profile": {**self.resolved.to_dict(), "source": "", "parents": ""},
                 "shapes": [profile.to_dict() for profile in self.profiles],
                 "pins": self.request.pins,
-                "data": data,
+                "data": hash_data(self.request.data) if self.request.data else "",
                 "environment": self.environment,
             }
         )
@@ -165,15 +165,21 @@ def _write_folder(
     return BuildResult(target, status, False, ability.reason, ability.next_step, manifest)
 
 
+def _measure(inputs: _Inputs) -> dict[str, float] | None:
+    """Return measured ranges, when there is data to measure with and a use for them."""
+    if inputs.request.data is None or inputs.recipe.low is None:
+        return None
+    source = open_samples(
+        inputs.request.data, inputs.model.input_specs(), inputs.resolved.profile.preprocessing
+    )
+    return measure_model_ranges(inputs.model, inputs.recipe, source, inputs.profiles[0])
+
+
 def _prepare(folder: Path, inputs: _Inputs, steps: StepRunner) -> dict[str, Any]:
     """Write the typed model; return the manifest of a folder that is ready to be compiled."""
     request, profile = inputs.request, inputs.resolved.profile
     with steps.run("type") as step:
-        ranges = (
-            measure_model_ranges(inputs.model, inputs.recipe, request.data)
-            if request.data is not None
-            else None
-        )
+        ranges = _measure(inputs)
         typed = apply_recipe(
             inputs.model,
             inputs.recipe,

@@ -1,0 +1,1 @@
+"""Does the low-precision model still compute what the FP32 model computes?"""

@@ -1,0 +1,259 @@
+"""What a parity check found: plain values from metrics up to the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+
+class Verdict(str, Enum):
+    """Answer of the gate, best first."""
+
+    PASS = "pass"
+    SUSPECT = "worse than rounding explains"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True)
+class OutputMetrics:
+    """How one output of the candidate differs from the reference, over all its elements.
+
+    Formulas and sources stand in ``parity/metrics.py``. A figure that does not exist for the
+    output (cosine of zeros, top-1 of a scalar, errors of booleans) is None, never NaN.
+
+    Attributes:
+        shape: Shape of the reference.
+        reference_dtype: Element type, numpy's name.
+        candidate_dtype: Element type, numpy's name; a difference is reported, not an error.
+        reference_amax: Largest finite magnitude of the reference.
+        max_abs_error: In units of the output.
+        mean_abs_error: In units of the output.
+        relative_l2: Norm of the difference over norm of the reference.
+        cosine: Cosine similarity of the flattened outputs.
+        sqnr_db: Signal to quantization noise ratio in decibels.
+        allclose_fraction: Share of elements within atol + rtol * |reference|.
+        equal_fraction: Share of equal elements (integers, booleans, strings).
+        top1_agreement: Share of rows with the same arg max; ties count as the same.
+        top5_agreement: Mean overlap of the five largest per row.
+        argmax_flips: Rows whose arg max changed, ties not counted.
+        largest_flip_gap: Largest reference gap between the two candidates of such a row.
+        tied_rows: Rows that only agree because of a tie.
+        nonfinite_reference: NaN and infinite elements of the reference.
+        nonfinite_candidate: NaN and infinite elements of the candidate.
+        histogram: Counts of |error| by decade; ``histogram_edges`` are the powers of ten.
+        histogram_edges: Exponents, one more than counts.
+        elements: Elements compared; those not finite are left out of every error figure.
+        candidate_shape: Only where the shapes differ; then there are no figures.
+        balanced_relative_l2: Relative L2 error where every slice weighs the same, however small
+            its values: scores beside pixel coordinates count.
+        nonfinite_only_candidate: Elements that are finite in the reference alone.
+        nonfinite_agreeing: Elements that are NaN, or the same infinity, on both sides.
+        largest_tie_gap: Largest reference gap of the tied rows.
+    """
+
+    shape: tuple[int, ...]
+    reference_dtype: str
+    candidate_dtype: str
+    reference_amax: float | None = None
+    max_abs_error: float | None = None
+    mean_abs_error: float | None = None
+    relative_l2: float | None = None
+    cosine: float | None = None
+    sqnr_db: float | None = None
+    allclose_fraction: float | None = None
+    equal_fraction: float | None = None
+    top1_agreement: float | None = None
+    top5_agreement: float | None = None
+    argmax_flips: int = 0
+    largest_flip_gap: float | None = None
+    tied_rows: int = 0
+    nonfinite_reference: int = 0
+    nonfinite_candidate: int = 0
+    histogram: tuple[int, ...] = ()
+    histogram_edges: tuple[int, ...] = ()
+    elements: int = 0
+    candidate_shape: tuple[int, ...] | None = None
+    balanced_relative_l2: float | None = None
+    nonfinite_only_candidate: int = 0
+    nonfinite_agreeing: int = 0
+    largest_tie_gap: float | None = None
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far an output may be off.
+
+    Attributes:
+        atol: Absolute part, as a share of the reference's largest magnitude when ``scaled``.
+        rtol: Part relative to each element.
+        relative_l2: Most relative L2 error; None leaves the verdict to atol and rtol.
+        scaled: ``atol`` is a share of the reference's amax instead of a plain number.
+        origin: Where it comes from, e.g. ``recipe fp16`` or ``profile parity.rtol``.
+        close_fraction: Share of elements that must be within atol + rtol * |reference|.
+    """
+
+    atol: float
+    rtol: float
+    relative_l2: float | None
+    scaled: bool
+    origin: str
+    close_fraction: float = 1.0
+
+
+@dataclass(frozen=True)
+class NoiseFigure:
+    """One way in which an error can look unlike rounding.
+
+    Attributes:
+        name: ``error``, ``slice error``, ``bias``, ``trend`` or ``expected output``.
+        value: As many times what rounding does.
+        limit: Above this it is suspect.
+        where: Slice of the output with the largest value, empty for the whole output.
+    """
+
+    name: str
+    value: float
+    limit: float
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class NoiseComparison:
+    """The candidate's error beside the error of rounding alone, on the same samples.
+
+    Attributes:
+        source: What produced the rounding error.
+        relative_l2: Its relative L2 error.
+        figures: Formulas stand in ``parity/noise_figures.py``.
+    """
+
+    source: str
+    relative_l2: float
+    figures: tuple[NoiseFigure, ...] = ()
+
+
+@dataclass(frozen=True)
+class OutputComparison:
+    """Verdict over one output at one point.
+
+    Attributes:
+        name: Of the output.
+        verdict: Pass, suspect or fail.
+        reasons: Why, one sentence each; also notes of a pass (ties, changed types).
+        metrics: The figures.
+        tolerance: What was allowed.
+        noise_floor: Relative L2 error that rounding alone explains; None when not measured.
+        noise: Figures behind the noise floor.
+    """
+
+    name: str
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    metrics: OutputMetrics
+    tolerance: Tolerance
+    noise_floor: float | None = None
+    noise: NoiseComparison | None = None
+
+
+@dataclass(frozen=True)
+class PointResult:
+    """All outputs at one set of shapes.
+
+    Attributes:
+        optimization_profile: Name of the optimization profile.
+        point: ``min``, ``opt``, ``max``, ``batch 3``, ``batch independence``.
+        shapes: Input shapes that were run.
+        samples: How many samples were compared.
+        outputs: One entry per output.
+        reference_s: Seconds the reference ran.
+        candidate_s: Seconds the candidate ran.
+        problem: Why the point could not be run or compared at all; empty otherwise.
+    """
+
+    optimization_profile: str
+    point: str
+    shapes: Mapping[str, tuple[int, ...]]
+    samples: int
+    outputs: tuple[OutputComparison, ...]
+    reference_s: float
+    candidate_s: float
+    problem: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of its outputs."""
+        if self.problem:
+            return Verdict.FAIL
+        return worst_verdict([output.verdict for output in self.outputs])
+
+
+@dataclass(frozen=True)
+class TaskMetric:
+    """A task-level accuracy of both models.
+
+    Attributes:
+        name: Entry point or built-in name.
+        reference: Value of the FP32 model.
+        candidate: Value of the candidate.
+        max_drop: Largest allowed fall.
+        verdict: Pass or fail.
+    """
+
+    name: str
+    reference: float
+    candidate: float
+    max_drop: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class ParityReport:
+    """Outcome of a parity check.
+
+    Attributes:
+        label: ``emulated on CPU`` or ``measured on <device>``; never anything vaguer.
+        reference: File of the reference.
+        candidate: File or folder of the candidate.
+        data: Where the inputs came from.
+        is_synthetic: The inputs were made up.
+        points: Results in the order they were run.
+        task_metric: Task accuracy, when it was asked for.
+        notes: Remarks on the whole check.
+    """
+
+    label: str
+    reference: str
+    candidate: str
+    data: str
+    is_synthetic: bool
+    points: tuple[PointResult, ...]
+    task_metric: TaskMetric | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of all; an empty check fails."""
+        verdicts = [point.verdict for point in self.points]
+        if self.task_metric is not None:
+            verdicts.append(self.task_metric.verdict)
+        return worst_verdict(verdicts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for ``report.json``."""
+        data = asdict(self)
+        data["verdict"] = self.verdict.value
+        for point, entry in zip(self.points, data["points"], strict=True):
+            entry["verdict"] = point.verdict.value
+            for output, row in zip(point.outputs, entry["outputs"], strict=True):
+                row["verdict"] = output.verdict.value
+        if self.task_metric is not None:
+            data["task_metric"]["verdict"] = self.task_metric.verdict.value
+        return data
+
+
+def worst_verdict(verdicts: list[Verdict]) -> Verdict:
+    """Return the worst of some verdicts; nothing compared is a failure, not a pass."""
+    order = list(Verdict)
+    return max(verdicts, key=order.index, default=Verdict.FAIL)
