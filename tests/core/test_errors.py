@@ -20,8 +20,12 @@ EXIT_CODES = {
     "ModelFileError": 3,
     "DeployProfileError": 3,
     "OptimizationProfileError": 3,
+    "EngineFileError": 3,
+    "FeedError": 3,
     "MissingDependencyError": 4,
     "NotPossibleError": 5,
+    "EngineMismatchError": 5,
+    "ExecutionError": 6,
     "CompileError": 6,
 }
 

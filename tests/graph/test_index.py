@@ -159,3 +159,15 @@ def test_a_node_hidden_from_inference_hides_no_other_types() -> None:
     )
     main = build_index(in_memory(proto)).main
     assert main.type_of("e") is main.type_of("r") is DType.FLOAT32
+
+
+def test_a_domain_that_is_not_imported_hides_no_types() -> None:
+    proto = model(
+        [op("FastGelu", "x", "g", domain="com.microsoft"), op("Relu", "x", "r")],
+        [value("x")],
+        [value("r")],
+    )
+    proto.graph.node.append(op("Neg", "r", "n"))
+    main = build_index(in_memory(proto)).main
+    assert main.type_of("n") is DType.FLOAT32
+    assert main.type_of("g") is DType.UNDEFINED

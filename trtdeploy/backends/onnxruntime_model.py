@@ -14,12 +14,13 @@ from trtdeploy.core.optional import import_optional
 Feeds = Mapping[str, "np.ndarray[Any, Any]"]
 
 
-def open_session(path: Path, *, optimize: bool) -> Any:
-    """Return an ``InferenceSession`` on the CPU.
+def open_session(path: Path, *, optimize: bool, threads: int = 0) -> Any:
+    """Return an ``InferenceSession`` on the CPU, where FP32 is FP32: TF32 exists on GPUs only.
 
     Args:
         path: The model.
         optimize: Leave ONNX Runtime's graph optimisations on.
+        threads: Threads that share one operator; 0 takes every core.
 
     Raises:
         CompileError: ONNX Runtime refuses the model.
@@ -29,20 +30,26 @@ def open_session(path: Path, *, optimize: bool) -> Any:
     )
     options = runtime.SessionOptions()
     options.log_severity_level = 3
+    options.use_deterministic_compute = True
+    options.intra_op_num_threads = threads
     levels = runtime.GraphOptimizationLevel
     options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimize else levels.ORT_DISABLE_ALL
-    state = runtime.capi.onnxruntime_pybind11_state
-    refusals = (
-        state.Fail, state.InvalidArgument, state.InvalidGraph, state.InvalidProtobuf,
-        state.NotImplemented, state.RuntimeException, state.NoSuchFile, state.NoModel,
-    )  # fmt: skip
     try:
         return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except refusals as error:
+    except list_runtime_errors(runtime) as error:
         raise CompileError(
             f"ONNX Runtime {runtime.__version__} refuses {path.name}: {error}",
             hint="'trtdeploy check' on the source model lists what stands in the way.",
         ) from error
+
+
+def list_runtime_errors(runtime: Any) -> tuple[type[Exception], ...]:
+    """Return what ONNX Runtime raises when it refuses or fails; no base class holds them all."""
+    state = runtime.capi.onnxruntime_pybind11_state
+    return (
+        state.Fail, state.InvalidArgument, state.InvalidGraph, state.InvalidProtobuf,
+        state.NotImplemented, state.RuntimeException, state.NoSuchFile, state.NoModel,
+    )  # fmt: skip
 
 
 def check_loads(path: Path) -> None:

@@ -54,6 +54,14 @@ class OptimizationProfileError(InputError):
     """Shapes or shape values of an optimization profile do not fit the model."""
 
 
+class EngineFileError(InputError):
+    """An engine file is damaged, is no engine, or is not the one its manifest describes."""
+
+
+class FeedError(InputError):
+    """What a session is fed does not fit the inputs of its model; nothing was cast or run."""
+
+
 class MissingDependencyError(TrtdeployError):
     """An optional package is needed and not installed."""
 
@@ -64,6 +72,16 @@ class NotPossibleError(TrtdeployError):
     """The request is sound but this machine or this device cannot carry it out."""
 
     exit_code = 5
+
+
+class EngineMismatchError(NotPossibleError):
+    """An engine was made for another TensorRT, GPU or platform than this machine has."""
+
+
+class ExecutionError(TrtdeployError):
+    """A runtime or the GPU failed while it loaded or ran an engine that looked right."""
+
+    exit_code = 6
 
 
 class CompileError(TrtdeployError):

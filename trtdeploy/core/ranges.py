@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 POINTS = ("min", "opt", "max")
 
@@ -51,6 +52,23 @@ class OptimizationProfile:
     shapes: Mapping[str, ShapeRange]
     values: Mapping[str, ValueRange] = field(default_factory=dict)
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> OptimizationProfile:
+        """Read what ``to_dict`` wrote.
+
+        Raises:
+            KeyError: A part is missing.
+            TypeError: A part is no mapping of lists.
+            ValueError: A size is no number.
+        """
+        shapes = {name: _read_points(points) for name, points in data["shapes"].items()}
+        values = {name: _read_points(points) for name, points in data["values"].items()}
+        return cls(
+            name=str(data["name"]),
+            shapes={name: ShapeRange(*points) for name, points in shapes.items()},
+            values={name: ValueRange(*points) for name, points in values.items()},
+        )
+
     def to_dict(self) -> dict[str, object]:
         """Return plain lists and dicts, as manifests store them."""
         return {
@@ -58,3 +76,7 @@ class OptimizationProfile:
             "shapes": {k: {p: list(v.at(p)) for p in POINTS} for k, v in self.shapes.items()},
             "values": {k: {p: list(v.at(p)) for p in POINTS} for k, v in self.values.items()},
         }
+
+
+def _read_points(table: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(int(size) for size in table[point]) for point in POINTS)

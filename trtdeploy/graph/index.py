@@ -10,6 +10,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, shape_inference
 
 from trtdeploy.core.dtypes import DType
 from trtdeploy.graph.model import (
+    ONNX_DOMAINS,
     ONNX_ERRORS,
     OnnxModel,
     subgraphs_of,
@@ -154,12 +155,21 @@ def _index_uses(scope: Scope) -> None:
 
 
 def _infer(proto: ModelProto) -> ModelProto:
-    """Return the model with inferred types; some nodes would crash onnx, and this process."""
-    if any(is_dangerous(node) for node in walk_nodes(proto.graph)):
+    """Return the model with inferred types, whatever it is made of.
+
+    Some nodes would crash onnx, and this process; and onnx infers nothing at all about a model
+    that uses an operator set which it does not import.
+    """
+    imported = {"" if o.domain in ONNX_DOMAINS else o.domain for o in proto.opset_import}
+    used = {"" if n.domain in ONNX_DOMAINS else n.domain for n in walk_nodes(proto.graph)}
+    dangerous = any(is_dangerous(node) for node in walk_nodes(proto.graph))
+    if dangerous or used - imported:
         guarded = ModelProto()
         guarded.CopyFrom(proto)
-        shield_crashing_nodes(guarded.graph)
-        guarded.opset_import.add(domain=SHIELDED_DOMAIN, version=1)  # else inference gives up
+        if dangerous:
+            shield_crashing_nodes(guarded.graph)
+        for domain in sorted((used | {SHIELDED_DOMAIN}) - imported):
+            guarded.opset_import.add(domain=domain, version=1)
         proto = guarded
     try:
         return shape_inference.infer_shapes(proto)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.passes.check_nodes import CheckNodesPass
+from trtdeploy.graph.passes.check_values import CheckValuesPass
 from trtdeploy.graph.passes.clear_anonymous_dims import ClearAnonymousDimsPass
 from trtdeploy.graph.passes.drop_initializer_inputs import DropInitializerInputsPass
 from trtdeploy.graph.passes.inline_functions import InlineFunctionsPass
@@ -22,6 +23,7 @@ def normalize_model(model: OnnxModel) -> OnnxModel:
     copied = model.copy()
     for apply in (
         CheckNodesPass(),
+        CheckValuesPass(),
         InlineFunctionsPass(),
         DropInitializerInputsPass(),
         PromoteConstantsPass(),

@@ -59,8 +59,9 @@ class StoredWeight:
 
     def widen(self) -> StoredWeight:
         """Return the same values, as they are stored now, in FP32."""
-        rounded_to = self.rounded_to if self.stored_as is self.dtype else self.stored_as
-        return replace(self, stored_as=DType.FLOAT32, rounded_to=rounded_to)
+        if self.stored_as is DType.FLOAT32:
+            return self
+        return replace(self, stored_as=DType.FLOAT32, rounded_to=self.stored_as)
 
     def iterate_arrays(self) -> Iterator[npt.NDArray[np.generic]]:
         """Yield flat float arrays of the source values, one chunk at a time.

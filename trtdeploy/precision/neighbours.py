@@ -75,14 +75,11 @@ class _MoverGraph:
         """Return the names of the movers that stay FP32."""
         after_fp32 = _flood(self.after_fp32, self.readers)
         after_narrow = _flood(self.after_narrow, self.readers)
-        before_fp32 = _flood(self.before_fp32, self.sources)
-        before_narrow = _flood(self.before_narrow, self.sources)
-        before_output = _flood(self.before_output, self.sources)
-        return (
-            (after_fp32 & before_fp32)
-            | (before_output - after_narrow)
-            | (self.names - after_narrow - before_narrow)
-        )
+        wanted = after_fp32 & _flood(self.before_fp32, self.sources)
+        wanted |= _flood(self.before_output - after_narrow, self.sources)
+        narrow = after_narrow - wanted
+        narrow |= _flood(self.before_narrow | narrow, self.sources)
+        return wanted | (self.names - narrow)
 
     def _look_back(self, scope: Scope, node: NodeProto) -> None:
         operands = list(self._operands(scope, node))

@@ -51,6 +51,7 @@ def apply_recipe(
     """
     typed = normalize_model(model)
     UpgradeOpsetPass(recipe.opset)(typed)
-    plan = plan_precision(build_index(typed), recipe, pins=pins, ranges=ranges)
-    ApplyPrecisionPass(plan, keep_io=keep_io)(typed)
+    index = build_index(typed)
+    plan = plan_precision(index, recipe, pins=pins, ranges=ranges)
+    ApplyPrecisionPass(plan, keep_io=keep_io).rewrite(index)
     return TypedModel(typed, plan)

@@ -45,10 +45,13 @@ class ApplyPrecisionPass:
 
     def __call__(self, model: OnnxModel) -> None:
         """Rewrite ``model`` in place; it must be the model that was planned."""
-        low = self.plan.recipe.low
+        self.rewrite(build_index(model))
+
+    def rewrite(self, index: ModelIndex) -> None:
+        """Rewrite the model of ``index`` in place; the index is of no use afterwards."""
+        model, low = index.model, self.plan.recipe.low
         if low is None:
             return
-        index = build_index(model)
         had_casts = any(node.op_type == "Cast" for _, node in index.nodes())
         _Typing(index, self.plan, low).run(keep_io=self.keep_io)
         for graph in walk_graphs(model.graph):

@@ -11,10 +11,12 @@ from trtdeploy.graph.passes.check_nodes import CheckNodesPass
 @pytest.mark.parametrize(
     ("node", "message"),
     [
-        (op("Cast", "", "y", "bad"), "'bad' .Cast. has 0 inputs; 1 to 1"),
-        (op("Add", "x x x", "y", "bad"), "'bad' .Add. has 3 inputs; 2 to 2"),
-        (op("Relu", "x", "y z", "bad"), "'bad' .Relu. has 2 outputs; 1 to 1"),
-        (op("If", "x", "", "bad"), "'bad' .If. has 0 outputs"),
+        (op("Cast", "", "y", "bad"), "'bad' .Cast.: has 0 inputs; 1 to 1"),
+        (op("Add", "x x x", "y", "bad"), "'bad' .Add.: has 3 inputs; 2 to 2"),
+        (op("Relu", "x", "y z", "bad"), "'bad' .Relu.: has 2 outputs; 1 to 1"),
+        (op("If", "x", "", "bad"), "'bad' .If.: has 0 outputs"),
+        (op("GatherND", "x x", "y", "bad", batch_dims=-3), "'bad' .GatherND.: batch_dims is neg"),
+        (op("Split", "x", "y z", "bad", num_outputs=7), "'bad' .Split.: num_outputs is 7"),
     ],
 )
 def test_wrong_counts_are_refused(node: NodeProto, message: str) -> None:

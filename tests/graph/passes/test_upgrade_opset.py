@@ -6,7 +6,7 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, helper
 
-from tests.builders import chain, constant, in_memory, model, op, random_array, value
+from tests.builders import FLOAT, chain, constant, in_memory, model, op, random_array, value
 from trtdeploy.core.errors import ModelFileError
 from trtdeploy.graph.model import walk_nodes
 from trtdeploy.graph.normalization import normalize_model
@@ -101,3 +101,23 @@ def test_an_opset_that_cannot_be_raised_is_an_error(opset: int) -> None:
     with pytest.raises(ModelFileError, match=f"opset {opset} cannot be raised to 13") as info:
         UpgradeOpsetPass(13)(in_memory(proto))
     assert info.value.hint == "Export the model again with opset 13."
+
+
+def test_a_node_that_would_crash_onnx_is_carried_over() -> None:
+    proto = model(
+        [
+            op("Secret", "x", "u", domain="acme"),
+            op("EyeLike", "u", "e", dtype=FLOAT),
+            op("Softmax", "x", "s", axis=0),
+            op("Add", "s e", "y"),
+        ],
+        [value("x", (4, 4))],
+        [value("y", (4, 4))],
+        opset=11,
+        domains=["acme"],
+    )
+    found = in_memory(proto)
+    UpgradeOpsetPass(22)(found)
+    assert [o.domain for o in found.proto.opset_import] == ["", "acme"]
+    assert {node.op_type: node.domain for node in found.graph.node}["EyeLike"] == ""
+    assert found.opset == 22

@@ -1,4 +1,4 @@
-"""CheckNodesPass: every standard node has the inputs and outputs its operator demands."""
+"""CheckNodesPass: every standard node has the form its operator demands."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from onnx import NodeProto
 
 from trtdeploy.core.errors import ModelFileError
 from trtdeploy.graph.model import OnnxModel, walk_nodes
+from trtdeploy.graph.onnx_defects import find_fatal_attribute
 from trtdeploy.graph.schemas import find_schema
 
 
 class CheckNodesPass:
     """Refuse nodes with too few or too many inputs or outputs; change nothing.
 
-    Ensures: later code may read the operands that the specification calls required.
+    Ensures: later code may read the operands that the specification calls required, and no
+    attribute is left that takes onnx down.
     """
 
     def __call__(self, model: OnnxModel) -> None:
@@ -25,7 +27,7 @@ class CheckNodesPass:
             problem = _find_problem(node, model.opset)
             if problem:
                 raise ModelFileError(
-                    f"{model.path}: node {node.name!r} ({node.op_type}) {problem}",
+                    f"{model.path}: node {node.name!r} ({node.op_type}): {problem}",
                     hint="The file is damaged, or its opset is wrong; export it again.",
                 )
 
@@ -39,4 +41,4 @@ def _find_problem(node: NodeProto, opset: int) -> str:
         return f"has {inputs} inputs; {schema.min_input} to {schema.max_input} are possible"
     if not schema.min_output <= outputs <= schema.max_output:
         return f"has {outputs} outputs; {schema.min_output} to {schema.max_output} are possible"
-    return ""
+    return find_fatal_attribute(node)

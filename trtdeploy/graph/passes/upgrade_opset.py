@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from onnx import helper, version_converter
+from onnx import ModelProto, helper, version_converter
 
 from trtdeploy.core.errors import ModelFileError
-from trtdeploy.graph.model import ONNX_DOMAINS, ONNX_ERRORS, OnnxModel
+from trtdeploy.graph.model import ONNX_DOMAINS, ONNX_ERRORS, OnnxModel, walk_nodes
+from trtdeploy.graph.onnx_defects import SHIELDED_DOMAIN, is_dangerous, shield_crashing_nodes
 from trtdeploy.graph.passes.name_nodes import NameNodesPass
 from trtdeploy.graph.passes.promote_constants import PromoteConstantsPass
 
@@ -41,7 +42,7 @@ class UpgradeOpsetPass:
     def _convert(self, model: OnnxModel) -> None:
         before = model.opset
         try:
-            converted = version_converter.convert_version(model.proto, self.opset)
+            converted = _convert_safely(model.proto, self.opset)
         except ONNX_ERRORS as error:
             raise ModelFileError(
                 f"{model.path}: opset {before} cannot be raised to {self.opset}: {error}",
@@ -52,3 +53,19 @@ class UpgradeOpsetPass:
         others = [o for o in model.proto.opset_import if o.domain not in ONNX_DOMAINS]
         del model.proto.opset_import[:]
         model.proto.opset_import.extend([helper.make_opsetid("", self.opset), *others])
+
+
+def _convert_safely(proto: ModelProto, opset: int) -> ModelProto:
+    """Convert around the nodes that would take onnx down; they are the same in every opset."""
+    domains = {node.output[0]: node.domain for node in walk_nodes(proto.graph) if node.output}
+    if any(is_dangerous(node) for node in walk_nodes(proto.graph)):
+        guarded = ModelProto()
+        guarded.CopyFrom(proto)
+        shield_crashing_nodes(guarded.graph)
+        guarded.opset_import.add(domain=SHIELDED_DOMAIN, version=1)
+        proto = guarded
+    converted = version_converter.convert_version(proto, opset)
+    for node in walk_nodes(converted.graph):
+        if node.domain == SHIELDED_DOMAIN:
+            node.domain = domains[node.output[0]]
+    return converted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from onnx import NodeProto, TensorProto
@@ -18,15 +19,17 @@ from trtdeploy.precision.rules.rule import Kept
 
 MASK_FRACTION = 7 / 16
 """Clamped masks use this part of the range: two masks added together still do not overflow."""
+DROWNING = 1e11
+"""Added to scores up to some thousands, a mask this large leaves nothing of them in FP32 (2^24)."""
 
 _ELEMENTWISE = frozenset({"Add", "Sub", "Mul", "Div", "Where", "Pow", "Max", "Min", "Sum", "Neg"})
 _COPIERS = MOVERS | {"ConstantOfShape"}
 _ADDITIVE = frozenset({"Add", "Sub", "Mul", "Where", "Pad", "ConstantOfShape", "ScatterND"})
 _BOUNDS = frozenset({"Clip", "Min", "Max"})
 _CARRIERS = _ADDITIVE | MOVERS | {"Max", "Min", "Neg", "Div"}
-_SELECTORS = frozenset(
-    {"Softmax", "LogSoftmax", "Hardmax", "ArgMax", "ReduceMax", "MaxPool", "GlobalMaxPool", "TopK"}
-)
+_SUMS = frozenset({"Add", "Sub", "Sum"})
+_SOFTMAX = frozenset({"Softmax", "LogSoftmax", "Hardmax"})
+_SELECTORS = _SOFTMAX | {"ArgMax", "ReduceMax", "MaxPool", "GlobalMaxPool", "TopK"}
 _MAX_STEPS = 24
 
 
@@ -48,16 +51,19 @@ class KeepWideConstantRule:
     """Decide over each use of a constant that would become infinite.
 
     * A bound of Clip, Min or Max beyond the range never takes effect: clamp to the range.
-    * An additive mask (-1e12 on its way to a softmax or arg max) only has to be far below
-      every score: clamp, because ``0 * -inf`` is NaN for each token that is *not* masked.
+    * A mask (-1e12 on its way to a softmax or arg max) that replaces scores only has to be far
+      below the others: clamp, because ``0 * -inf`` is NaN for each token that is *not* masked.
+    * A mask that is added to scores must also drown them, or a row that is masked entirely
+      would not come out uniform. No FP16 mask does that where the sum is taken in FP32, as in
+      fused attention: the sum and the softmax stay FP32, and the fusion survives it.
     * Anything else is a real weight: the node stays FP32 and so does the constant.
     """
 
     def find(self, context: RuleContext) -> Iterator[Kept]:
-        """Yield readers of real weights out of range, and arithmetic on what they compute."""
+        """Yield readers of constants that are not clamped, and arithmetic on what they compute."""
         seen: set[str] = set()
         for use in _find_wide_uses(context):
-            if _judge(context, use) is not None:
+            if _judge(context, use).limit is not None:
                 continue
             reason = (
                 f"its constant {use.name!r} holds {use.farthest:.4g}, "
@@ -66,23 +72,18 @@ class KeepWideConstantRule:
             yield use.node.name, reason
             if use.node.op_type in _ELEMENTWISE | _COPIERS:
                 for reader in walk_readers(use.scope, use.node, _computes_on, seen=seen):
-                    if reader.node.op_type in _ELEMENTWISE:
+                    if reader.node.op_type in _ELEMENTWISE | _SOFTMAX:
                         yield reader.node.name, f"it works on values made of {use.name!r}"
 
     def find_constants(self, context: RuleContext) -> Iterator[ConstantDecision]:
         """Yield one decision per constant and kind of use."""
         seen: set[tuple[str, str]] = set()
         for use in _find_wide_uses(context):
-            judged = _judge(context, use)
-            action = "keep" if judged is None else "clamp"
-            if (use.name, action) in seen:
-                continue
-            seen.add((use.name, action))
-            limit, reason = judged or (
-                None,
-                f"a weight of {use.node.op_type} {use.node.name!r}; that node stays FP32",
-            )
-            yield ConstantDecision(use.name, use.farthest, action, limit, reason)
+            limit, reason = _judge(context, use)
+            action = "keep" if limit is None else "clamp"
+            if (use.name, action) not in seen:
+                seen.add((use.name, action))
+                yield ConstantDecision(use.name, use.farthest, action, limit, reason)
 
 
 def _computes_on(reader: Reader) -> bool:
@@ -110,16 +111,33 @@ def _constants_of(
                 yield attribute.t, f"{node.name}.value"
 
 
-def _judge(context: RuleContext, use: _WideUse) -> tuple[float, str] | None:
-    """Return (limit, reason) when the constant may be clamped, None when it is a real weight."""
+class _Verdict(NamedTuple):
+    limit: float | None
+    reason: str
+
+
+def _judge(context: RuleContext, use: _WideUse) -> _Verdict:
+    """Return to which magnitude the constant may be clamped; None when it must stay."""
+    place = f"{use.node.op_type} {use.node.name!r}"
     if _is_idle_bound(context, use):
-        kind = f"a bound of {use.node.op_type} {use.node.name!r}"
-        return context.limits.max, f"{kind} that never takes effect"
+        return _Verdict(context.limits.max, f"a bound of {place} that never takes effect")
     if use.node.op_type in _ADDITIVE and _is_mask(context, use.tensor):
-        selector = _find_selector(use.scope, use.node)
+        readers = list(walk_readers(use.scope, use.node, _carries_mask, max_steps=_MAX_STEPS))
+        selector = next((r.node.name for r in readers if r.node.op_type in _SELECTORS), None)
+        limit = context.limits.max * MASK_FRACTION
         if selector is not None:
-            return context.limits.max * MASK_FRACTION, f"a mask on its way to {selector!r}"
-    return None
+            if limit >= DROWNING or not any(
+                _adds_to_data(*step) for step in [(use.scope, use.node, use.name), *readers]
+            ):
+                return _Verdict(limit, f"a mask on its way to {selector!r}")
+            return _Verdict(None, f"a mask that is added to the scores of {selector!r} in FP32")
+    return _Verdict(None, f"a weight of {place}; that node stays FP32")
+
+
+def _adds_to_data(scope: Scope, node: NodeProto, name: str) -> bool:
+    return node.op_type in _SUMS and any(
+        other != name and scope.constant_of(other) is None for other in node.input
+    )
 
 
 def _is_idle_bound(context: RuleContext, use: _WideUse) -> bool:
@@ -141,14 +159,6 @@ def _is_mask(context: RuleContext, tensor: TensorProto) -> bool:
         if not ((inside == 0) | (inside == 1)).all():
             return False
     return True
-
-
-def _find_selector(scope: Scope, node: NodeProto) -> str | None:
-    """Return the softmax-like node that the constant ends in, through adds and moves only."""
-    for reader in walk_readers(scope, node, _carries_mask, max_steps=_MAX_STEPS):
-        if reader.node.op_type in _SELECTORS:
-            return reader.node.name
-    return None
 
 
 def _carries_mask(reader: Reader) -> bool:
