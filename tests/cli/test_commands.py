@@ -135,13 +135,11 @@ def test_every_error_class_has_a_message_a_hint_and_an_exit_code(
     assert cls.__doc__
 
 
-def test_check_lists_every_malformed_node(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_lists_every_malformed_node(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = onnx.load(folder / "yolov8n.onnx")
     for node in model.graph.node[:2]:
         del node.input[:]
     (folder / "bad.onnx").write_bytes(model.SerializeToString())
-    assert run("check bad.onnx -p rtx4090-fp16 --output json".split()) == 1
+    assert run(["check", "bad.onnx", "-p", "rtx4090-fp16", "--output", "json"]) == 1
     nodes = {f["node"] for f in read_json(capsys)["findings"] if f["severity"] == "blocker"}
     assert {"conv", "relu"} <= nodes
