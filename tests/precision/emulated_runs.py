@@ -82,8 +82,8 @@ def count_units(found: Array, expected: Array, code: int) -> Array:
     """
     with np.errstate(over="ignore"):
         ranks = [_rank(values.astype(NUMPY[code])) for values in (found, expected)]
+        nan = [np.isnan(values.astype(np.float32)) for values in (found, expected)]
     off = np.abs(ranks[0] - ranks[1])
-    nan = [np.isnan(values.astype(np.float32)) for values in (found, expected)]
     return np.where(nan[0] & nan[1], 0, np.where(nan[0] ^ nan[1], 1 << 16, off))
 
 

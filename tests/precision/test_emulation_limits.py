@@ -10,11 +10,15 @@ import pytest
 from onnx import AttributeProto, ModelProto, TensorProto, helper, numpy_helper
 
 from tests.builders import (
+    FLOAT,
     FLOAT16,
+    branch_model,
     chain,
     constant,
     count_ops,
+    find_node,
     in_memory,
+    loop_model,
     op,
     random_array,
     value,
@@ -58,6 +62,28 @@ def bit_cast() -> ModelProto:
     return between_casts(nodes, FLOAT16, opset=26)
 
 
+def branching() -> ModelProto:
+    branch = [op("Cast", "x", "t", to=FLOAT16)]
+    proto = branch_model(
+        branch, [op("Cast", "x", "e", to=FLOAT16)], after=[op("Cast", "p", "y", to=FLOAT)]
+    )
+    for attribute in find_node(proto, "p").attribute:
+        attribute.g.output[0].type.tensor_type.elem_type = FLOAT16
+    return proto
+
+
+def looping() -> ModelProto:
+    proto = loop_model([op("Mul", "s s", "s_next")], [])
+    loop = find_node(proto, "repeat")
+    loop.input[2], loop.output[0] = "low", "p"
+    body = next(a.g for a in loop.attribute if a.name == "body")
+    for state in (body.input[2], body.output[1]):
+        state.type.tensor_type.elem_type = FLOAT16
+    proto.graph.node.insert(0, op("Cast", "x", "low", to=FLOAT16))
+    proto.graph.node.append(op("Cast", "p", "y", to=FLOAT))
+    return proto
+
+
 @pytest.mark.parametrize(
     ("proto", "message"),
     [
@@ -81,6 +107,25 @@ def test_failed_type_inference_is_no_silent_pass(monkeypatch: pytest.MonkeyPatch
     filled.graph.node[1].attribute.add(name="value", type=AttributeProto.TENSOR, t=tenth)
     with pytest.raises(NotPossibleError, match="ConstantOfShape"):
         emulate_model(in_memory(filled))
+
+
+@pytest.mark.parametrize("proto", [branching(), looping()], ids=["If", "Loop"])
+def test_a_body_may_not_hide_a_narrow_result(
+    proto: ModelProto, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    infer = onnx.shape_inference.infer_shapes
+
+    def forget_results(given: ModelProto) -> ModelProto:
+        inferred = infer(given)
+        kept = [v for v in inferred.graph.value_info if v.name != "p"]
+        del inferred.graph.value_info[:]
+        inferred.graph.value_info.extend(kept)
+        return inferred
+
+    emulate_model(in_memory(proto))
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", forget_results)
+    with pytest.raises(NotPossibleError, match="makes 'p', which may be a 16-bit float"):
+        emulate_model(in_memory(proto))
 
 
 def test_an_unknown_operator_in_fp32_is_no_obstacle() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,6 +28,10 @@ FP16 = pytest.param(FLOAT16, id="float16")
 BF16 = pytest.param(BFLOAT16, id="bfloat16")
 # from subnormals to where sums and products overflow
 SCALES = {FLOAT16: (1e-6, 1.0, 300.0, 3e4), BFLOAT16: (1e-38, 1.0, 300.0, 1e36)}
+
+# what the reference of older releases does not run in bfloat16 (seen in 1.19, not in 1.23)
+OLD_REFERENCE = tuple(int(part) for part in onnx.__version__.split(".")[:2]) < (1, 23)
+REFERENCE_LACKS = {"MatMul", "Sigmoid"} if OLD_REFERENCE else set()
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +81,7 @@ def test_every_node_of_any_graph_agrees(
     for node in proto.graph.node[:-1]:
         summed = run_node(node, {n: wide[n] for n in node.input}, OPSET)
         stored = summed
-        if node.op_type != "Sigmoid":  # the reference of older releases has none in bfloat16
+        if node.op_type not in REFERENCE_LACKS:
             stored = run_node(node, {n: operands[n] for n in node.input}, OPSET)
         for name, *expected in zip(node.output, stored, summed, strict=True):
             if name in values:

@@ -18,7 +18,7 @@ from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.normalization import normalize_model
 from trtdeploy.graph.passes.upgrade_opset import UpgradeOpsetPass
 from trtdeploy.graph.saving import save_model
-from trtdeploy.parity.samples import SampleSource
+from trtdeploy.parity.samples_source import SampleSource
 from trtdeploy.precision.recipe import Recipe
 
 
