@@ -26,11 +26,12 @@ define create_venv
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint clean python-version
+.PHONY: help demo test test-gpu lint clean python-version
 
 help:
 	@echo "make demo   fetch a real model and compile its $(PROFILE) engine into $(DEMO_DIR)/"
 	@echo "make test   lint, types, layers and all tests in $(TEST_VENV)/"
+	@echo "make test-gpu  the tests that need a GPU and TensorRT; elsewhere they say why not"
 	@echo "make lint   the same without the tests"
 	@echo "make clean  remove the environments, downloads, builds and caches"
 	@echo "PYTHON=... chooses the interpreter, PYTEST_ARGS='-n auto -k fp16' goes to pytest"
@@ -70,6 +71,12 @@ lint: $(TEST_VENV)/.installed
 
 test: lint
 	$(TEST_VENV)/bin/python -m pytest $(PYTEST_ARGS)
+
+# The environment needs what the machine runs engines with: give PYTHON one that has JetPack's
+# TensorRT, or EXTRAS=tensorrt; and EXTRAS=cuda or pycuda for the memory of the GPU.
+test-gpu: $(TEST_VENV)/.installed
+	$(if $(EXTRAS),$(TEST_VENV)/bin/python -m pip install --quiet --editable ".[$(EXTRAS)]")
+	$(TEST_VENV)/bin/python -m pytest -m gpu $(PYTEST_ARGS)
 
 clean:
 	rm -rf $(VENV) $(TEST_VENV) build dist models/downloads $(CACHES)

@@ -11,6 +11,7 @@ from trtdeploy.cli.check import check
 from trtdeploy.cli.doctor import doctor
 from trtdeploy.cli.inspect import inspect
 from trtdeploy.cli.profiles import profiles
+from trtdeploy.cli.report import report
 
 app = typer.Typer(
     name="trtdeploy",
@@ -45,5 +46,5 @@ def describe(
     """
 
 
-for command in (build, check, inspect, profiles, doctor):
+for command in (build, check, report, inspect, profiles, doctor):
     app.command()(command)

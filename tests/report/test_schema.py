@@ -1,0 +1,146 @@
+"""The committed schema, the models and what a build writes say the same."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import trtdeploy
+from tests.pipeline.models import save_convnet
+from tests.report import fabricated
+from trtdeploy.core.errors import InputError
+from trtdeploy.parity import result
+from trtdeploy.report import parity_section
+from trtdeploy.report.json_schema import SCHEMA_PATH, build_json_schema
+from trtdeploy.report.loading import load_report, parse_report
+from trtdeploy.report.outcome import Outcome, judge_report
+
+OPEN = {"DeployProfileEntry", "DeviceEntry", "CompileSection"}
+"""Reports carry along the YAML fields of profiles, and what an engine's loader compares."""
+
+
+FORMATS = jsonschema.FormatChecker([])
+
+
+@FORMATS.checks("date-time", raises=ValueError)
+def has_offset(text: str) -> bool:
+    """Stand in for rfc3339-validator, which jsonschema would want for this one format."""
+    return datetime.fromisoformat(text).tzinfo is not None
+
+
+def closed_schema() -> dict[str, Any]:
+    """Return the schema that also refuses keys it does not name."""
+    schema = copy.deepcopy(build_json_schema())
+    for name, part in (*schema["$defs"].items(), ("", schema)):
+        if part["type"] == "object" and name not in OPEN:
+            part["additionalProperties"] = False
+    return schema
+
+
+def find_problems(report: Any, schema: dict[str, Any]) -> list[str]:
+    validator = jsonschema.Draft202012Validator(schema, format_checker=FORMATS)
+    return [f"{error.json_path}: {error.message[:200]}" for error in validator.iter_errors(report)]
+
+
+def through_json(report: Any) -> Any:
+    return json.loads(json.dumps(report))
+
+
+def test_committed_schema_is_that_of_the_models() -> None:
+    # Releases of pydantic differ in how they write a zero, and in saying a constant twice.
+    committed, built = json.loads(SCHEMA_PATH.read_text(encoding="utf-8")), build_json_schema()
+    built["properties"]["schema_version"].pop("enum", None)
+    assert committed == built, "run python -m tests.report.regenerate_schema"
+
+
+def test_schema_is_valid_draft_2020_12() -> None:
+    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["properties"]["schema_version"]["const"] == 1
+
+
+@pytest.mark.parametrize(
+    "parity",
+    [
+        None,
+        {"skipped": "--no-parity"},
+        fabricated.make_parity(),
+        fabricated.make_mixed_parity(),
+        fabricated.make_passing_parity(),
+    ],
+)
+def test_fabricated_reports_are_valid(parity: Any) -> None:
+    report = through_json(fabricated.make_report(parity))
+    assert find_problems(report, closed_schema()) == []
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (result.OutputMetrics, parity_section.MetricsEntry),
+        (result.Tolerance, parity_section.ToleranceEntry),
+        (result.NoiseFigure, parity_section.NoiseFigureEntry),
+        (result.NoiseComparison, parity_section.NoiseEntry),
+        (result.OutputComparison, parity_section.OutputEntry),
+        (result.PointResult, parity_section.PointEntry),
+        (result.TaskMetric, parity_section.TaskMetricEntry),
+        (result.ParityReport, parity_section.ParitySection),
+    ],
+)
+def test_models_name_every_field_of_the_parity_result(written: Any, read: Any) -> None:
+    names = {field.name for field in dataclasses.fields(written)}
+    assert names <= set(read.model_fields)
+    assert set(read.model_fields) - names <= {"verdict"}
+
+
+@pytest.mark.parametrize(
+    ("profile", "module"),
+    [
+        ("rtx4090-fp16", "tensorrt_rtx"),
+        ("orin-fp16", "onnx"),
+        ("cpu-fp32", "onnxruntime"),
+    ],
+)
+def test_real_builds_are_valid(
+    profile: str, module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip(module)
+    monkeypatch.chdir(tmp_path)
+    folder = trtdeploy.build(save_convnet(tmp_path / "convnet.onnx"), profile).folder
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    # ONNX Runtime runs the typed model: there the engine's entry is that of the model.
+    schema = closed_schema() if profile != "cpu-fp32" else build_json_schema()
+    assert find_problems(report, schema) == []
+    assert judge_report(load_report(folder)).outcome is not Outcome.FAIL
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": "maybe"},
+        {"created": "yesterday"},
+        {"created": "2026-11-29T18:22:07"},
+        {"engine": {"file": "model.engine"}},
+        {"steps": [{"name": "load", "status": "odd", "seconds": 1.0, "detail": "", "log": []}]},
+        {"precision": fabricated.make_precision() | {"counts": {"float16": -1}}},
+        {"source": None},
+        {"shape_notes": "text"},
+        {"parity": {}},
+        {"parity": {"skipped": None}},
+        {"parity": fabricated.make_mixed_parity().to_dict() | {"verdict": "fine"}},
+        {"parity": fabricated.make_mixed_parity().to_dict() | {"is_synthetic": 1}},
+    ],
+)
+def test_schema_and_reader_refuse_the_same(change: dict[str, Any]) -> None:
+    report = through_json(fabricated.make_report({"skipped": "no"}) | change)
+    assert find_problems(report, build_json_schema())
+    with pytest.raises(InputError, match="damaged"):
+        parse_report(json.dumps(report).encode(), "report.json")

@@ -1,0 +1,67 @@
+"""``trtdeploy report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from trtdeploy.cli import options
+from trtdeploy.cli.output import OutputFormat, sink
+
+
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="An output folder, or a report.json.")
+    ],
+    html: Annotated[
+        bool, typer.Option("--html", help="Write report.html into the folder.")
+    ] = False,
+    junit: Annotated[bool, typer.Option("--junit", help="Write junit.xml there too.")] = False,
+    html_file: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--html-file", metavar="PATH", help="Write the page there instead."),
+    ] = None,
+    junit_file: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--junit-file", metavar="PATH", help="Write the JUnit file there instead."),
+    ] = None,
+    output: options.Output = OutputFormat.HUMAN,
+) -> None:
+    """Show the report of a build, and write it as a page or for CI.
+
+    Everything comes from report.json; nothing is built or run.
+
+    \b
+    Examples:
+      trtdeploy report yolov8n.rtx4090-fp16 --html --junit
+      trtdeploy report yolov8n.rtx4090-fp16 --junit-file results/junit.xml
+
+    \b
+    Exit codes:
+      0  the gate is passed, or parity was not run
+      1  the gate failed: an output is outside its tolerance, or there are blockers
+      2  wrong usage      3  there is no report, or it cannot be read
+    """
+    sink.format = output
+    from trtdeploy.report.console import render_console
+    from trtdeploy.report.loading import find_report_file, load_report
+    from trtdeploy.report.outcome import judge_report
+    from trtdeploy.report.summary import summarize_report
+    from trtdeploy.report.writing import HTML_NAME, JUNIT_NAME, save_html, save_junit
+
+    path = find_report_file(folder)
+    loaded = load_report(path)
+    page = html_file or (path.parent / HTML_NAME if html else None)
+    results = junit_file or (path.parent / JUNIT_NAME if junit else None)
+    if page is not None:
+        save_html(page, loaded)
+    if results is not None:
+        save_junit(results, loaded)
+    written = {"html": page, "junit": results}
+    sink.data(render_console(loaded), summarize_report(loaded, path, written))
+    for place in filter(None, written.values()):
+        sink.note(f"wrote {place}")
+    if judge_report(loaded).gate_failed:
+        raise typer.Exit(1)

@@ -1,0 +1,24 @@
+"""The JSON schema of ``report.json``, generated from the typed models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from trtdeploy.report.document import SCHEMA_VERSION, BuildReport
+
+SCHEMA_PATH: Final = Path(__file__).with_name("report.schema.json")
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def build_json_schema() -> dict[str, Any]:
+    """Return the schema (draft 2020-12) that the models accept."""
+    schema = BuildReport.model_json_schema(mode="validation")
+    title = f"report.json of trtdeploy, schema version {SCHEMA_VERSION}"
+    return {"$schema": _DIALECT, **schema, "title": title}
+
+
+def render_json_schema() -> str:
+    """Return the text of ``report.schema.json``."""
+    return json.dumps(build_json_schema(), indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,35 @@
+"""The report as ``--output json`` prints it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trtdeploy.report.document import BuildReport
+from trtdeploy.report.outcome import judge_report
+
+
+def summarize_report(
+    report: BuildReport, path: Path, written: Mapping[str, Path | None]
+) -> dict[str, Any]:
+    """Return verdict, label, parity and the files that were written as plain values.
+
+    Args:
+        report: The report.
+        path: Of its ``report.json``.
+        written: Files by kind (``html``, ``junit``); None for one that was not asked for.
+    """
+    judgement = judge_report(report)
+    return {
+        "report": str(path),
+        "outcome": judgement.outcome.value,
+        "gate_failed": judgement.gate_failed,
+        "headline": judgement.headline,
+        "label": judgement.label,
+        "status": report.status,
+        # through JSON text: infinite figures become null there, which every reader takes
+        "parity": json.loads(report.parity.model_dump_json()),
+        **{kind: str(place) if place else None for kind, place in written.items()},
+    }
