@@ -7,6 +7,8 @@ The public API loads on first use, so ``import trtdeploy`` costs nothing::
     result = trtdeploy.build("yolov8n.onnx", "orin-fp16")
     report = trtdeploy.check("yolov8n.onnx", "orin-fp16")
     facts = trtdeploy.inspect("yolov8n.orin-fp16")
+    with trtdeploy.load("yolov8n.orin-fp16") as session:
+        outputs = session.run({"images": images})
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trtdeploy.api import build, check, inspect
+    from trtdeploy.api import build, check, inspect, load
+    from trtdeploy.backends.session import Session
     from trtdeploy.core.errors import TrtdeployError
     from trtdeploy.pipeline.result import BuildResult
     from trtdeploy.preflight.report import CheckReport
+    from trtdeploy.runtime.options import SessionOptions
 
 __version__ = "0.1.0"
 
@@ -26,19 +30,25 @@ _PUBLIC = {
     "build": "trtdeploy.api",
     "check": "trtdeploy.api",
     "inspect": "trtdeploy.api",
+    "load": "trtdeploy.api",
     "BuildResult": "trtdeploy.pipeline.result",
     "CheckReport": "trtdeploy.preflight.report",
+    "Session": "trtdeploy.backends.session",
+    "SessionOptions": "trtdeploy.runtime.options",
     "TrtdeployError": "trtdeploy.core.errors",
 }
 
 __all__ = [
     "BuildResult",
     "CheckReport",
+    "Session",
+    "SessionOptions",
     "TrtdeployError",
     "__version__",
     "build",
     "check",
     "inspect",
+    "load",
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trtdeploy.config.shape_table import ShapeTable
 from trtdeploy.inspection.inspecting import inspect_path
@@ -15,6 +15,10 @@ from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
 from trtdeploy.pipeline.request import BuildRequest
 from trtdeploy.pipeline.result import BuildResult
 from trtdeploy.preflight.report import CheckReport
+from trtdeploy.runtime.options import SessionOptions
+
+if TYPE_CHECKING:
+    from trtdeploy.backends.session import Session
 
 
 def build(
@@ -85,3 +89,43 @@ def inspect(path: str | Path) -> dict[str, Any]:
         InputError: It is none of these.
     """
     return inspect_path(Path(path))
+
+
+def load(
+    path: str | Path,
+    *,
+    allow_host_code: bool = False,
+    allow_bare_engine: bool = False,
+    options: SessionOptions | None = None,
+) -> Session:
+    """Load a model for running: an output folder, an ONNX file, or an engine.
+
+    A folder is run by the backend its manifest names, and only if its files are the ones the
+    manifest describes and this machine is one they were made for. An ONNX file is run as it is by
+    ONNX Runtime on the CPU. Threads may share a session; see the class of each backend for whether
+    their calls run at the same time.
+
+    Args:
+        path: What to load; nothing is written there.
+        allow_host_code: An engine may execute code of its own on the CPU. Version-compatible
+            engines with a lean runtime inside need it; give it only for files you would run as a
+            program.
+        allow_bare_engine: Load an engine without a manifest. Only its header is checked.
+        options: Settings of the session; None takes the defaults.
+
+    Returns:
+        An open session; use it as a context manager.
+
+    Raises:
+        TrtdeployError: With ``hint`` and ``exit_code``, before the engine is deserialised.
+    """
+    from trtdeploy.runtime.loading import LoadRequest, load_session  # builds do without it
+
+    return load_session(
+        LoadRequest(
+            path=Path(path),
+            allow_host_code=allow_host_code,
+            allow_bare_engine=allow_bare_engine,
+            options=options or SessionOptions(),
+        )
+    )

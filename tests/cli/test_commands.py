@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +106,9 @@ def test_a_recipe_of_a_later_version_is_refused(
 def test_ctrl_c_ends_with_130_and_leaves_nothing(folder: Path) -> None:
     command = [sys.executable, "-m", "trtdeploy", "build", "yolov8n.onnx", "-p", "rtx4090-fp16"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    time.sleep(0.35)
+    assert process.stderr is not None
+    while "type" not in process.stderr.readline():  # the next step is the compiler's
+        assert process.poll() is None
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=30)
     if process.returncode == 0:

@@ -18,14 +18,10 @@ from typing import Any, TextIO
 from trtdeploy.backends.engine_builder import build_engine
 from trtdeploy.backends.network import ParseFailedError
 from trtdeploy.backends.parser_probe import ask_parser
-from trtdeploy.backends.request import TENSORRT_RTX, CompileRequest
+from trtdeploy.backends.request import CompileRequest
+from trtdeploy.backends.trt_module import import_trt
 from trtdeploy.core.errors import TrtdeployError
-from trtdeploy.core.optional import import_optional
 
-INSTALL = {
-    "tensorrt": "pip install 'trtdeploy[tensorrt]' (on Jetson it comes with JetPack)",
-    "tensorrt_rtx": "pip install 'trtdeploy[rtx]'",
-}
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
@@ -58,12 +54,7 @@ def _answer(events: TextIO) -> dict[str, Any]:
 
     try:
         report("load")
-        product = "TensorRT-RTX" if request.module == TENSORRT_RTX else "TensorRT"
-        trt = import_optional(
-            request.module,
-            needed_for=f"compiling with {product}",
-            install=INSTALL[request.module],
-        )
+        trt = import_trt(request.module, "compiling")
         if request.parse_only:
             report("parse")
             return {"event": "answer", "answer": ask_parser(trt, request)}

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 _KEPT_ERRORS = 5
+
+
+class LogSink(Protocol):
+    """Takes the lines of a TensorRT logger, from whatever thread."""
+
+    def add(self, severity: str, message: str) -> None:
+        """Record one line; ``severity`` is the name of a member of ``ILogger.Severity``."""
+        ...
 
 
 class CompilerLog:
@@ -35,7 +43,7 @@ class CompilerLog:
         return tuple(self._warnings)
 
 
-def make_logger(trt: Any, log: CompilerLog) -> Any:
+def make_logger(trt: Any, log: LogSink) -> Any:
     """Return a TensorRT logger that writes to ``log``."""
 
     class Logger(trt.ILogger):  # type: ignore[misc]

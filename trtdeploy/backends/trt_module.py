@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from trtdeploy.core.errors import NotPossibleError
+from trtdeploy.core.optional import import_optional
 
 WEAK_FLAGS: dict[str, tuple[str, ...]] = {
     "fp32": (),
@@ -20,6 +21,27 @@ WEAK_FLAGS: dict[str, tuple[str, ...]] = {
     "int8-fp32": ("INT8",),
 }
 """Builder flags that a recipe needs under weak typing."""
+
+
+INSTALL = {
+    "tensorrt": "pip install 'trtdeploy[tensorrt]' (on Jetson it comes with JetPack)",
+    "tensorrt_rtx": "pip install 'trtdeploy[rtx]'",
+}
+"""Module name to the command that installs it."""
+
+
+def import_trt(module: str, activity: str) -> Any:
+    """Import ``tensorrt`` or ``tensorrt_rtx``.
+
+    Args:
+        module: Module name.
+        activity: What it is needed for, e.g. ``"compiling"``.
+
+    Raises:
+        MissingDependencyError: It is not installed, or its libraries are not.
+    """
+    product = "TensorRT" if module == "tensorrt" else "TensorRT-RTX"
+    return import_optional(module, needed_for=f"{activity} with {product}", install=INSTALL[module])
 
 
 def is_rtx(trt: Any) -> bool:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from trtdeploy.backends.compile_process import compile_engine
+from trtdeploy.backends.compile_process import compile_engine, describe_request
 from trtdeploy.backends.installed import find_installed
+from trtdeploy.backends.local_gpu import find_local_gpu
 from trtdeploy.backends.onnxruntime_model import check_loads
-from trtdeploy.backends.request import CompileOptions, CompileRequest, CompileResult
+from trtdeploy.backends.request import TENSORRT, CompileOptions, CompileRequest, CompileResult
 from trtdeploy.config.combination import find_target_compute_capabilities
 from trtdeploy.config.loading import ResolvedProfile
 from trtdeploy.core.errors import CompileError
 from trtdeploy.core.units import format_bytes
+from trtdeploy.pipeline.environment import describe_platform
 from trtdeploy.pipeline.estimate import estimate_compile_s
 from trtdeploy.pipeline.manifest import describe_file
 from trtdeploy.pipeline.progress import ProgressEvent
@@ -52,8 +55,9 @@ def compile_folder(
             step.detail = "ONNX Runtime loads the typed model; it is the artefact"
             return
         log_path = folder / LOG_NAME
+        request = make_compile_request(folder, manifest, resolved)
         try:
-            result = _compile(folder, target, manifest, resolved, steps)
+            result = _compile(folder, target, manifest, resolved, request, steps)
         except CompileError as error:
             if log_path.exists():
                 kept = target.with_name(target.name + ".failed.log")
@@ -62,7 +66,10 @@ def compile_folder(
             raise
         manifest["engine"] = describe_file(result.engine_path)
         manifest["status"] = ENGINE
-        manifest["compile"] = _describe_result(result, resolved)
+        manifest["compile"] = {
+            **_describe_result(result, resolved),
+            **_describe_origin(manifest, request),
+        }
         size = format_bytes(manifest["engine"]["bytes"])
         step.detail = f"{size} in {result.parse_s + result.build_s:.1f} s"
 
@@ -72,6 +79,7 @@ def _compile(
     target: Path,
     manifest: dict[str, Any],
     resolved: ResolvedProfile,
+    request: CompileRequest,
     steps: StepRunner,
 ) -> CompileResult:
     estimate_s = estimate_compile_s(target, manifest["source"]["sha256"])
@@ -79,7 +87,6 @@ def _compile(
     def report(phase: str, elapsed_s: float) -> None:
         steps.progress(ProgressEvent("compile", phase, elapsed_s, estimate_s))
 
-    request = make_compile_request(folder, manifest, resolved)
     shared_cache = _find_shared_cache(resolved) if request.timing_cache_path else None
     if shared_cache is not None and shared_cache.is_file():
         shutil.copyfile(shared_cache, folder / TIMING_NAME)
@@ -145,6 +152,20 @@ def _describe_result(result: CompileResult, resolved: ResolvedProfile) -> dict[s
         "warnings": list(result.warnings),
         "parse_s": round(result.parse_s, 3),
         "build_s": round(result.build_s, 3),
+    }
+
+
+def _describe_origin(manifest: dict[str, Any], request: CompileRequest) -> dict[str, Any]:
+    """Say what the engine was made from and where; whoever loads it compares."""
+    described = describe_request(request)
+    for key in ("fp32_nodes", "operators"):  # the plan and the model have them
+        del described[key]
+    gpu = find_local_gpu() if request.module == TENSORRT else None
+    return {
+        "typed_model_sha256": manifest["typed_model"]["sha256"],
+        "request": described,
+        "platform": describe_platform(),
+        "gpu": None if gpu is None else asdict(gpu),
     }
 
 

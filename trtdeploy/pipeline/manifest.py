@@ -107,7 +107,8 @@ def _check_names(data: dict[str, Any], path: Path) -> None:
         entry = data.get(key)
         if entry is None:
             continue
-        names = [entry.get("file"), *entry.get("files", {})] if isinstance(entry, dict) else [None]
+        files = entry.get("files", {}) if isinstance(entry, dict) else None
+        names = [entry.get("file"), *files] if isinstance(files, dict) else [None]
         for name in names:
             if not isinstance(name, str) or PurePath(name).name != name or name in ("", ".", ".."):
                 raise InputError(f"{path} names a file {name!r} that is not in its folder")

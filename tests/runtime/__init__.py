@@ -1,0 +1,1 @@
+"""Tests of loading: what is refused, and what is said about it."""

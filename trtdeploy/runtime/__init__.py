@@ -1,0 +1,1 @@
+"""From a file or an output folder to a session that is safe to run."""

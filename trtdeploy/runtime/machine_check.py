@@ -1,0 +1,130 @@
+"""Can this machine run that engine? Answered before TensorRT sees a byte of it."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+
+from trtdeploy.backends.device_memory import GpuDevice
+from trtdeploy.core.errors import EngineMismatchError, UsageError
+from trtdeploy.pipeline.environment import describe_platform
+from trtdeploy.runtime.engine_facts import CompileFacts, EngineFacts
+from trtdeploy.runtime.load_check import PRODUCTS
+from trtdeploy.runtime.options import SessionOptions
+from trtdeploy.runtime.version_rule import (
+    explain_version_conflict,
+    is_same_version,
+    parse_version,
+)
+
+_AMPERE = (8, 0)
+
+logger = logging.getLogger("trtdeploy.runtime")
+
+
+def check_version(facts: EngineFacts, compiled: CompileFacts, running: str) -> None:
+    """Apply the version rule.
+
+    Args:
+        facts: The manifest's.
+        compiled: How the engine was compiled.
+        running: Version of the TensorRT that would run it.
+
+    Raises:
+        EngineMismatchError: With both versions.
+    """
+    is_compatible = bool(compiled.options.get("version_compatible"))
+    rule = explain_version_conflict(compiled.version, running, version_compatible=is_compatible)
+    if rule is not None:
+        product = PRODUCTS[facts.backend]
+        raise EngineMismatchError(
+            f"the engine in {facts.folder} was compiled by {product} {compiled.version}, and this "
+            f"machine has {product} {running}; {rule}",
+            hint=f"Install {product} {compiled.version}, or compile again here: {facts.recompile}",
+        )
+
+
+def check_platform(facts: EngineFacts, compiled: CompileFacts) -> None:
+    """Compare system and processor; plans of TensorRT-RTX are portable (NVIDIA's cpu-engines page).
+
+    Raises:
+        EngineMismatchError: With both platforms.
+    """
+    here = describe_platform()
+    if facts.backend == "tensorrt" and compiled.platform != here:
+        raise EngineMismatchError(
+            f"the engine in {facts.folder} was compiled on {compiled.platform}, and this machine "
+            f"is {here}; a TensorRT engine runs on the platform that compiled it",
+            hint=f"Compile again here: {facts.recompile}",
+        )
+
+
+def check_gpu(facts: EngineFacts, compiled: CompileFacts, device: GpuDevice) -> None:
+    """Compare compute capabilities.
+
+    Raises:
+        EngineMismatchError: With both.
+    """
+    here = device.compute_capability
+    if facts.backend == "tensorrt_rtx":
+        names = compiled.options.get("compute_capabilities") or ()
+        wanted = ", ".join(map(str, names))
+        fits = not names or f"SM{here.replace('.', '')}" in names
+    else:
+        wanted = compiled.compute_capability
+        is_portable = compiled.options.get("hardware_compatibility") == "ampere_plus"
+        wanted = f"{wanted} and other GPUs from 8.0 on" if is_portable else wanted
+        fits = here == compiled.compute_capability
+        fits = fits or (is_portable and parse_version(here) >= _AMPERE)
+    if not fits:
+        raise EngineMismatchError(
+            f"the engine in {facts.folder} was compiled for compute capability {wanted} "
+            f"({facts.device_title}), and this machine has {device.name} ({here})",
+            hint="Run it on that device, or build for this one: trtdeploy build "
+            f"{shlex.quote(facts.source)} --profile NAME   ('trtdeploy profiles' lists them)",
+        )
+    if compiled.gpu_name and compiled.gpu_name != device.name:
+        logger.warning(
+            "the engine in %s was compiled on %s and runs on %s: it works, and may be slower than "
+            "one compiled here",
+            facts.folder, compiled.gpu_name, device.name,
+        )  # fmt: skip
+
+
+def carries_host_code(compiled: CompileFacts) -> bool:
+    """True for a plan with a lean runtime inside: loading it runs that code on the CPU."""
+    options = compiled.options
+    return bool(options.get("version_compatible")) and not options.get("exclude_lean_runtime")
+
+
+def check_host_code(
+    facts: EngineFacts, compiled: CompileFacts, options: SessionOptions, running: str, *,
+    allowed: bool,
+) -> None:  # fmt: skip
+    """Require an explicit permission for an engine that runs code of its own on the CPU.
+
+    Raises:
+        UsageError: It was not given, or a lean runtime is needed or makes no sense.
+    """
+    if carries_host_code(compiled) and not allowed:
+        raise UsageError(
+            f"the engine in {facts.folder} is version-compatible and carries a runtime library: to "
+            "load it is to execute code from that file on this machine's CPU",
+            hint="If you trust where it comes from: load(path, allow_host_code=True). Or build "
+            "with build.exclude_lean_runtime=true and give SessionOptions(lean_runtime=...).",
+        )
+    needs_lean = bool(compiled.options.get("exclude_lean_runtime")) and not is_same_version(
+        compiled.version, running
+    )
+    if needs_lean and options.lean_runtime is None:
+        raise UsageError(
+            f"the engine in {facts.folder} is of TensorRT {compiled.version} and carries no lean "
+            f"runtime; this machine has TensorRT {running}",
+            hint="Give SessionOptions(lean_runtime=...): the libnvinfer_lean of that version.",
+        )
+    if options.lean_runtime is not None and not compiled.options.get("exclude_lean_runtime"):
+        raise UsageError(
+            f"the engine in {facts.folder} takes no lean runtime: it was not built with "
+            "version_compatible and exclude_lean_runtime",
+            hint="Leave lean_runtime out.",
+        )
