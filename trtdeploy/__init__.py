@@ -6,6 +6,7 @@ The public API loads on first use, so ``import trtdeploy`` costs nothing::
 
     result = trtdeploy.build("yolov8n.onnx", "orin-fp16")
     report = trtdeploy.check("yolov8n.onnx", "orin-fp16")
+    parity = trtdeploy.check_parity("yolov8n.orin-fp16", "yolov8n.onnx")
     facts = trtdeploy.inspect("yolov8n.orin-fp16")
     with trtdeploy.load("yolov8n.orin-fp16") as session:
         outputs = session.run({"images": images})
@@ -17,9 +18,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trtdeploy.api import build, check, inspect, load
+    from trtdeploy.api import build, check, check_parity, inspect, load
     from trtdeploy.backends.session import Session
     from trtdeploy.core.errors import TrtdeployError
+    from trtdeploy.parity.result import ParityReport
     from trtdeploy.pipeline.result import BuildResult
     from trtdeploy.preflight.report import CheckReport
     from trtdeploy.runtime.options import SessionOptions
@@ -30,6 +32,8 @@ _PUBLIC = {
     "build": "trtdeploy.api",
     "check": "trtdeploy.api",
     "inspect": "trtdeploy.api",
+    "check_parity": "trtdeploy.api",
+    "ParityReport": "trtdeploy.parity.result",
     "load": "trtdeploy.api",
     "BuildResult": "trtdeploy.pipeline.result",
     "CheckReport": "trtdeploy.preflight.report",
@@ -41,12 +45,14 @@ _PUBLIC = {
 __all__ = [
     "BuildResult",
     "CheckReport",
+    "ParityReport",
     "Session",
     "SessionOptions",
     "TrtdeployError",
     "__version__",
     "build",
     "check",
+    "check_parity",
     "inspect",
     "load",
 ]

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from trtdeploy.config.shape_table import ShapeTable
 from trtdeploy.inspection.inspecting import inspect_path
+from trtdeploy.parity.checking import Observer
+from trtdeploy.parity.result import ParityReport
 from trtdeploy.pipeline.building import build_model
 from trtdeploy.pipeline.checking import check_for_profile
+from trtdeploy.pipeline.parity_command import ParityQuestion, answer_parity
 from trtdeploy.pipeline.prepared import build_prepared
 from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
 from trtdeploy.pipeline.request import BuildRequest
@@ -56,7 +59,13 @@ def build(
         pins=tuple(pins),
     )  # fmt: skip
     run = build_prepared if request.model.is_dir() else build_model
-    return run(request, progress)
+    return run(request, progress, _open_engine)
+
+
+def _open_engine(folder: Path) -> Session:
+    from trtdeploy.runtime.loading import LoadRequest, load_session
+
+    return load_session(LoadRequest(folder))
 
 
 def check(
@@ -80,6 +89,39 @@ def check(
         TrtdeployError: The model or the profile cannot be read at all.
     """
     return check_for_profile(Path(model), profile, overrides, shapes, ask_parser=ask_parser)
+
+
+def check_parity(
+    candidate: str | Path | ParityQuestion,
+    reference: str | Path = "",
+    *,
+    profile: str = "",
+    data: str | Path | None = None,
+    progress: Observer | None = None,
+) -> ParityReport:
+    """Compare a candidate with its FP32 model at every point of the optimization profiles.
+
+    Args:
+        candidate: An output folder, a typed ONNX file, or a ``ParityQuestion`` that holds
+            everything; then the other arguments stay empty.
+        reference: The FP32 ONNX model.
+        profile: Deploy profile for a bare ONNX file.
+        data: Samples; None makes them up, and the report says so.
+        progress: Told where the check is.
+
+    Returns:
+        The report; ``verdict`` is the gate's answer, ``label`` says emulated or measured.
+
+    Raises:
+        TrtdeployError: A file cannot be used. Differences are in the report, not raised.
+    """
+    question = candidate if isinstance(candidate, ParityQuestion) else ParityQuestion(
+        candidate=Path(candidate),
+        reference=Path(reference),
+        profile=profile,
+        data=None if data is None else Path(data),
+    )  # fmt: skip
+    return answer_parity(question, progress, _open_engine)
 
 
 def inspect(path: str | Path) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def test_inspect_knows_what_build_wrote(folder: Path, capsys: pytest.CaptureFixt
 
 def test_inspect_shows_an_onnx_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["inspect", "yolov8n.onnx"]) == 0
-    assert "images: float32 batchx3xheightxwidth" in capsys.readouterr().out
+    assert "images: float32 batchx3x64x64" in capsys.readouterr().out
 
 
 def test_check_has_exit_code_1_for_blockers(

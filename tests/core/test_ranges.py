@@ -12,13 +12,15 @@ def test_ranges_are_read_by_point() -> None:
     assert [values.at(point) for point in POINTS] == [(8,), (32,), (64,)]
 
 
-def test_a_profile_becomes_plain_data() -> None:
+def test_a_profile_becomes_plain_data_and_back() -> None:
     profile = OptimizationProfile(
         "default",
         {"x": ShapeRange((1,), (2,), (3,)), "n": ShapeRange((), (), ())},
         {"n": ValueRange((4,), (5,), (6,))},
     )
-    assert json.loads(json.dumps(profile.to_dict())) == {
+    data = json.loads(json.dumps(profile.to_dict()))
+    assert OptimizationProfile.from_dict(data) == profile
+    assert data == {
         "name": "default",
         "shapes": {
             "x": {"min": [1], "opt": [2], "max": [3]},

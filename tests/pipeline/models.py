@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 
 def save_convnet(path: Path, *, seed: int = 0) -> Path:
-    """Write images [batch,3,height,width] -> Conv, Relu, pool, Gemm -> scores [batch,5]."""
+    """Write images [batch,3,64,64] -> Conv, Relu, pool, Gemm -> scores [batch,5]."""
     rng = np.random.default_rng(seed)
 
     def weight(name: str, *shape: int) -> onnx.TensorProto:
@@ -26,11 +26,7 @@ def save_convnet(path: Path, *, seed: int = 0) -> Path:
     graph = helper.make_graph(
         nodes,
         "convnet",
-        [
-            helper.make_tensor_value_info(
-                "images", TensorProto.FLOAT, ["batch", 3, "height", "width"]
-            )
-        ],
+        [helper.make_tensor_value_info("images", TensorProto.FLOAT, ["batch", 3, 64, 64])],
         [helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["batch", 5])],
         [weight("w", 8, 3, 3, 3), weight("wf", 8, 5)],
     )

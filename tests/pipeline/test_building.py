@@ -50,7 +50,8 @@ def test_a_build_writes_one_whole_folder(model: Path, profile: str, dtype: str) 
     assert result.engine_path is not None
     assert result.engine_path.read_bytes()[:4] == b"vtrt"
     assert {p.name for p in result.folder.iterdir()} == {
-        "model.onnx", "model.engine", "manifest.json", "report.json", "build.log", "reproduce.sh",
+        "model.onnx", "model.engine", "manifest.json", "report.json", "report.html",
+        "junit.xml", "build.log", "reproduce.sh",
     }  # fmt: skip
     manifest = json.loads((result.folder / "manifest.json").read_text())
     assert manifest["compile"]["precision"]["layers"][dtype] > 0
@@ -61,7 +62,7 @@ def test_a_build_writes_one_whole_folder(model: Path, profile: str, dtype: str) 
         "check": "ok",
         "type": "ok",
         "compile": "ok",
-        "parity": "skipped",
+        "parity": "ok",
     }
     onnx.checker.check_model(str(result.model_path), full_check=True)
 
@@ -191,7 +192,7 @@ def test_reproduce_script_makes_the_same_build(model: Path, tmp_path: Path) -> N
 def test_sample_data_finds_what_overflows(model: Path, tmp_path: Path) -> None:
     import numpy as np
 
-    np.savez(tmp_path / "data.npz", images=np.full((1, 3, 8, 8), 1e5, np.float32))
+    np.savez(tmp_path / "data.npz", images=np.full((1, 3, 64, 64), 1e5, np.float32))
     request = BuildRequest(model, "rpi5-fp16", data=tmp_path / "data.npz")
     nodes = trtdeploy.build(request).manifest["precision"]["nodes"]
     assert nodes["conv"]["dtype"] == "float32"

@@ -305,6 +305,6 @@ def test_an_onnx_file_is_the_baseline(tmp_path: Path) -> None:
     path = save_convnet(tmp_path / "net.onnx")
     with trtdeploy.load(str(path), options=SessionOptions(threads=1)) as session:
         assert session.device.startswith("CPU, ONNX Runtime")
-        assert session.run({"images": np.zeros((1, 3, 8, 8), "f4")})["scores"].shape == (1, 5)
+        assert session.run({"images": np.zeros((1, 3, 64, 64), "f4")})["scores"].shape == (1, 5)
     with pytest.raises(UsageError, match="ONNX Runtime has no session option cuda_graph"):
         trtdeploy.load(path, options=SessionOptions(cuda_graph=True))

@@ -10,6 +10,7 @@ from trtdeploy.cli.build import build
 from trtdeploy.cli.check import check
 from trtdeploy.cli.doctor import doctor
 from trtdeploy.cli.inspect import inspect
+from trtdeploy.cli.parity import parity
 from trtdeploy.cli.profiles import profiles
 from trtdeploy.cli.report import report
 
@@ -46,5 +47,5 @@ def describe(
     """
 
 
-for command in (build, check, report, inspect, profiles, doctor):
+for command in (build, check, parity, report, inspect, profiles, doctor):
     app.command()(command)

@@ -40,6 +40,9 @@ def build(
         bool,
         typer.Option("--debug-precision", help="Detailed verbosity and TensorRT's DEBUG flag."),
     ] = False,
+    no_parity: Annotated[
+        bool, typer.Option("--no-parity", help="Do not compare with the FP32 model.")
+    ] = False,
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Build even if this very result is there already.")
     ] = False,
@@ -47,8 +50,8 @@ def build(
 ) -> None:
     """Build an engine from an ONNX model.
 
-    Checks the model, types it for the profile's precision, compiles it, and writes one folder with
-    engine, typed model, manifest and report.
+    Checks the model, types it for the profile's precision, compiles it, compares it with the FP32
+    model at every profile point, and writes one folder with engine, typed model and report.
 
     \b
     Examples:
@@ -59,6 +62,7 @@ def build(
     \b
     Exit codes:
       0  the engine is built (or, with --prepare-only, the folder is prepared)
+      1  parity failed: the folder is written, and must not be shipped
       2  wrong usage                3  model or profile cannot be used
       4  a package is missing       6  the compiler failed
       5  only the device can compile; the prepared folder is written
@@ -66,7 +70,7 @@ def build(
     sink.format = output
     from trtdeploy import api
     from trtdeploy.config.shape_syntax import parse_shape_table
-    from trtdeploy.core.errors import NotPossibleError, UsageError
+    from trtdeploy.core.errors import CheckFailedError, NotPossibleError, UsageError
     from trtdeploy.pipeline.request import BuildRequest
     from trtdeploy.pipeline.result import PREPARED
 
@@ -85,17 +89,24 @@ def build(
         data=data,
         prepare_only=prepare_only,
         rebuild=rebuild,
+        check_parity=not no_parity,
     )
     result = api.build(request, progress=sink.progress)
     rows: list[tuple[str, object]] = [
         ("folder", result.folder),
         ("engine", result.engine_path or "none yet"),
         ("model", result.model_path),
-        ("report", result.report_path),
+        ("report", result.folder / "report.html"),
+        ("parity", result.parity_verdict),
         ("status", "already there, nothing to do (--rebuild forces)" if result.reused else ""),
         ("next", result.next_step),
     ]
     sink.data(format_rows(rows), result.to_dict())
+    if result.parity_failed:
+        raise CheckFailedError(
+            f"parity: {result.parity_verdict}; {result.folder} is written, but do not ship it",
+            hint=f"See where and by how much: trtdeploy report {result.folder}",
+        )
     if result.status == PREPARED and not prepare_only:
         raise NotPossibleError(
             f"no engine was built: {result.reason}. The prepared folder is complete.",

@@ -127,11 +127,14 @@ class NoiseComparison:
         source: What produced the rounding error.
         relative_l2: Its relative L2 error.
         figures: Formulas stand in ``parity/noise_figures.py``.
+        is_estimate: The rounding error was estimated from rounded inputs, not emulated: enough for
+            a suspicion, not for a failure.
     """
 
     source: str
     relative_l2: float
     figures: tuple[NoiseFigure, ...] = ()
+    is_estimate: bool = False
 
 
 @dataclass(frozen=True)
@@ -239,6 +242,18 @@ class ParityReport:
         if self.task_metric is not None:
             verdicts.append(self.task_metric.verdict)
         return worst_verdict(verdicts)
+
+    def is_accepted(self, *, allow_suspect: bool = False) -> bool:
+        """Tell whether the gate lets the candidate through.
+
+        A suspicion stops it as a failure does: an error that rounding does not explain is a bug
+        until someone has looked.
+
+        Args:
+            allow_suspect: Someone has looked.
+        """
+        allowed = {Verdict.PASS, Verdict.SUSPECT} if allow_suspect else {Verdict.PASS}
+        return self.verdict in allowed
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for ``report.json``."""

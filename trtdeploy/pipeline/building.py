@@ -24,10 +24,13 @@ from trtdeploy.pipeline.manifest import (
     describe_tensors,
     load_manifest,
     save_manifest,
+    take_report,
 )
 from trtdeploy.pipeline.measuring import measure_model_ranges
 from trtdeploy.pipeline.model_inputs import describe_inputs
 from trtdeploy.pipeline.output_folder import MANIFEST_NAME, check_replaceable, open_output_folder
+from trtdeploy.pipeline.parity_request import JudgementOptions, ParityRequest, SessionOpener
+from trtdeploy.pipeline.parity_step import check_built_parity, is_device_here, skip_parity
 from trtdeploy.pipeline.preflight import run_preflight, summarize
 from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
 from trtdeploy.pipeline.reproduce import render_reproduce_script
@@ -38,6 +41,7 @@ from trtdeploy.pipeline.target import CompileAbility, judge_ability
 from trtdeploy.precision.recipe import Recipe, find_recipe
 from trtdeploy.precision.typed_model import apply_recipe
 from trtdeploy.preflight.report import CheckReport
+from trtdeploy.report.writing import write_reports
 
 MODEL_NAME = "model.onnx"
 
@@ -67,12 +71,23 @@ class _Inputs:
                 "pins": self.request.pins,
                 "data": hash_data(self.request.data) if self.request.data else "",
                 "environment": self.environment,
+                "parity": self.request.check_parity,
             }
         )
 
 
-def build_model(request: BuildRequest, progress: ProgressCallback = ignore_progress) -> BuildResult:
+def build_model(
+    request: BuildRequest,
+    progress: ProgressCallback = ignore_progress,
+    open_engine: SessionOpener | None = None,
+) -> BuildResult:
     """Build one ONNX model for one deploy profile.
+
+    Args:
+        request: What to build.
+        progress: Called as steps start, go on and end.
+        open_engine: Opens the finished engine for the parity step, where its GPU is; None
+            emulates.
 
     Raises:
         TrtdeployError: See ``trtdeploy.core.errors``. Nothing has been written then, except
@@ -101,7 +116,7 @@ def build_model(request: BuildRequest, progress: ProgressCallback = ignore_progr
         describe_environment(),
     )  # fmt: skip
     earlier = None if request.rebuild else _find_earlier(target, inputs.key, ability)
-    return earlier or _write_folder(target, inputs, ability, steps)
+    return earlier or _write_folder(target, inputs, ability, steps, open_engine)
 
 
 def _describe_source(model: OnnxModel) -> dict[str, Any]:
@@ -143,7 +158,11 @@ def _find_earlier(target: Path, key: str, ability: CompileAbility) -> BuildResul
 
 
 def _write_folder(
-    target: Path, inputs: _Inputs, ability: CompileAbility, steps: StepRunner
+    target: Path,
+    inputs: _Inputs,
+    ability: CompileAbility,
+    steps: StepRunner,
+    open_engine: SessionOpener | None,
 ) -> BuildResult:
     with open_output_folder(target) as folder:
         manifest = _prepare(folder, inputs, steps)
@@ -151,18 +170,44 @@ def _write_folder(
             compile_folder(folder, target, manifest, inputs.resolved, steps)
         else:
             steps.skip("compile", ability.reason)
-        steps.skip("parity", "not part of this version of trtdeploy")
+        _write_script(folder, inputs, manifest)
+        if inputs.request.check_parity:
+            save_manifest(folder, manifest, steps)  # an engine is loaded by its manifest
+            check_built_parity(_ask_parity(folder, inputs, manifest, open_engine), manifest, steps)
+        else:
+            skip_parity("--no-parity was given", manifest, steps)
         save_manifest(folder, manifest, steps)
-        script = folder / "reproduce.sh"
-        script.write_text(
-            render_reproduce_script(
-                inputs.request, inputs.source, inputs.profiles, inputs.environment
-            ),
-            encoding="utf-8",
-        )
-        script.chmod(0o755)
+        write_reports(folder, take_report(manifest))
     status = str(manifest["status"])
     return BuildResult(target, status, False, ability.reason, ability.next_step, manifest)
+
+
+def _ask_parity(
+    folder: Path, inputs: _Inputs, manifest: dict[str, Any], open_engine: SessionOpener | None
+) -> ParityRequest:
+    profile = inputs.resolved.profile
+    return ParityRequest(
+        reference=inputs.model.path,
+        candidate=folder / MODEL_NAME,
+        recipe=inputs.recipe.name,
+        optimization_profiles=inputs.profiles,
+        is_ours=True,
+        data=inputs.request.data,
+        preprocessing=profile.preprocessing,
+        judgement=JudgementOptions(atol=profile.parity.atol, rtol=profile.parity.rtol),
+        engine_folder=folder,
+        open_engine=open_engine if is_device_here(inputs.resolved, manifest) else None,
+    )
+
+
+def _write_script(folder: Path, inputs: _Inputs, manifest: dict[str, Any]) -> None:
+    text = render_reproduce_script(
+        inputs.request, inputs.source, inputs.profiles, inputs.environment
+    )
+    manifest["reproduce"] = text.rstrip().splitlines()[-1]
+    script = folder / "reproduce.sh"
+    script.write_text(text, encoding="utf-8")
+    script.chmod(0o755)
 
 
 def _measure(inputs: _Inputs) -> dict[str, float] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import datetime, timezone
 from pathlib import Path, PurePath
 from typing import Any
@@ -18,7 +19,7 @@ REPORT_NAME = "report.json"
 REPORT_KEYS = (
     "schema_version", "status", "created", "source", "typed_model", "engine", "profile",
     "optimization_profiles", "shape_notes", "precision", "check", "compile", "steps",
-    "environment",
+    "environment", "parity", "reproduce",
 )  # fmt: skip
 
 
@@ -51,13 +52,27 @@ def save_manifest(folder: Path, manifest: dict[str, Any], steps: StepRunner) -> 
 
     The report is the part for people and dashboards: outcome, steps, findings, precision.
     """
-    records = [record.to_dict() for record in steps.records]
-    manifest["steps"] = manifest.get("steps", []) + records
+    manifest["steps"] = steps.to_list()
     manifest["created"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    report = {key: manifest[key] for key in REPORT_KEYS}
-    for name, data in ((MANIFEST_NAME, manifest), (REPORT_NAME, report)):
-        text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
-        (folder / name).write_text(text, encoding="utf-8")
+    for name, data in ((MANIFEST_NAME, manifest), (REPORT_NAME, take_report(manifest))):
+        text = json.dumps(_without_infinities(data), indent=2, ensure_ascii=False, allow_nan=False)
+        (folder / name).write_text(text + "\n", encoding="utf-8")
+
+
+def take_report(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return the part of a manifest that ``report.json`` holds."""
+    return {key: manifest[key] for key in REPORT_KEYS if key in manifest}
+
+
+def _without_infinities(data: Any) -> Any:
+    """JSON has no NaN and no infinity; figures that do not exist are null."""
+    if isinstance(data, dict):
+        return {key: _without_infinities(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_without_infinities(value) for value in data]
+    if isinstance(data, float) and not math.isfinite(data):
+        return None
+    return data
 
 
 def load_manifest(folder: Path) -> dict[str, Any]:

@@ -5,27 +5,35 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
-from trtdeploy.config.loading import restore_deploy_profile
+from trtdeploy.config.loading import ResolvedProfile, restore_deploy_profile
 from trtdeploy.core.errors import InputError, NotPossibleError, UsageError
+from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.pipeline.build_key import is_intact
 from trtdeploy.pipeline.compiling import compile_folder
 from trtdeploy.pipeline.environment import describe_environment
-from trtdeploy.pipeline.manifest import load_manifest, save_manifest
+from trtdeploy.pipeline.manifest import load_manifest, save_manifest, take_report
 from trtdeploy.pipeline.output_folder import open_output_folder
+from trtdeploy.pipeline.parity_request import JudgementOptions, ParityRequest, SessionOpener
+from trtdeploy.pipeline.parity_step import check_built_parity, find_reference, is_device_here
 from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
 from trtdeploy.pipeline.request import BuildRequest
 from trtdeploy.pipeline.result import ENGINE, BuildResult
 from trtdeploy.pipeline.steps import StepRunner
 from trtdeploy.pipeline.target import judge_ability
+from trtdeploy.report.writing import write_reports
 
 
 def build_prepared(
-    request: BuildRequest, progress: ProgressCallback = ignore_progress
+    request: BuildRequest,
+    progress: ProgressCallback = ignore_progress,
+    open_engine: SessionOpener | None = None,
 ) -> BuildResult:
     """Compile the typed model of a prepared folder; profile and sizes come from its manifest.
 
-    The folder is replaced as a whole once the engine is there.
+    The folder is replaced as a whole once the engine is there. Parity is measured when the source
+    model lies beside the folder; otherwise the emulated result of the preparation stays.
 
     Raises:
         UsageError: Options that only make sense with an ONNX file.
@@ -47,14 +55,44 @@ def build_prepared(
     ability = judge_ability(resolved, target)
     if not ability.possible:
         raise NotPossibleError(ability.reason, hint=ability.next_step)
-    steps = StepRunner(progress)
+    steps = StepRunner(progress, manifest["steps"])
     with open_output_folder(target) as fresh:
         for name in [*manifest["typed_model"]["files"], "reproduce.sh"]:
             _take_over(folder / name, fresh / name)
         manifest["environment"] = describe_environment()
         compile_folder(fresh, target, manifest, resolved, steps)
         save_manifest(fresh, manifest, steps)
+        reference = find_reference(folder, manifest)
+        if reference is not None and request.check_parity:
+            asked = _ask_parity(reference, fresh, manifest, resolved, open_engine)
+            check_built_parity(asked, manifest, steps)
+        save_manifest(fresh, manifest, steps)
+        write_reports(fresh, take_report(manifest))
     return BuildResult(target, ENGINE, False, "", "", manifest)
+
+
+def _ask_parity(
+    reference: Path,
+    folder: Path,
+    manifest: dict[str, Any],
+    resolved: ResolvedProfile,
+    open_engine: SessionOpener | None,
+) -> ParityRequest:
+    profile = resolved.profile
+    return ParityRequest(
+        reference=reference,
+        candidate=folder / manifest["typed_model"]["file"],
+        recipe=profile.recipe,
+        optimization_profiles=tuple(
+            OptimizationProfile.from_dict(entry) for entry in manifest["optimization_profiles"]
+        ),
+        pins=(*profile.precision.keep_fp32, *manifest.get("pins", [])),
+        keep_io=profile.precision.io == "keep",
+        preprocessing=profile.preprocessing,
+        judgement=JudgementOptions(atol=profile.parity.atol, rtol=profile.parity.rtol),
+        engine_folder=folder,
+        open_engine=open_engine if is_device_here(resolved, manifest) else None,
+    )
 
 
 def _refuse_options(request: BuildRequest) -> None:

@@ -22,6 +22,7 @@ class BuildRequest:
         data: An ``.npz`` file of sample inputs, to measure ranges with; None measures nothing.
         prepare_only: Do everything but compiling, and call that a success.
         rebuild: Build even if the same result is already there.
+        check_parity: Compare with the FP32 reference at every point of the optimization profiles.
     """
 
     model: Path
@@ -33,3 +34,4 @@ class BuildRequest:
     data: Path | None = None
     prepare_only: bool = False
     rebuild: bool = False
+    check_parity: bool = True

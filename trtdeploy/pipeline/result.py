@@ -37,6 +37,18 @@ class BuildResult:
         return self.folder / engine["file"] if engine else None
 
     @property
+    def parity_verdict(self) -> str:
+        """``pass``, ``worse than rounding explains``, ``fail``; else why there is none."""
+        parity = self.manifest.get("parity", {})
+        return str(parity.get("verdict") or parity.get("skipped") or "not checked")
+
+    @property
+    def parity_failed(self) -> bool:
+        """The check found a difference, or could not be run although it was asked for."""
+        steps = {step["name"]: step["status"] for step in self.manifest.get("steps", [])}
+        return steps.get("parity") == "failed"
+
+    @property
     def model_path(self) -> Path:
         """The typed ONNX model."""
         return self.folder / str(self.manifest["typed_model"]["file"])
@@ -55,6 +67,8 @@ class BuildResult:
             "engine": str(self.engine_path) if self.engine_path else None,
             "model": str(self.model_path),
             "report": str(self.report_path),
+            "page": str(self.folder / "report.html"),
+            "parity": self.parity_verdict,
             "manifest": str(self.folder / "manifest.json"),
             "reason": self.reason,
             "next_step": self.next_step,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -38,10 +38,22 @@ class StepRecord:
 
 
 class StepRunner:
-    """Runs steps and remembers how they went."""
+    """Runs steps and remembers how they went.
 
-    def __init__(self, progress: ProgressCallback, clock: Callable[[], float] = time.perf_counter):
+    Args:
+        progress: Told as steps start and end.
+        earlier: Steps that were run before, on another machine perhaps.
+        clock: Seconds from anywhere.
+    """
+
+    def __init__(
+        self,
+        progress: ProgressCallback,
+        earlier: Sequence[dict[str, Any]] = (),
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self.records: list[StepRecord] = []
+        self._earlier = list(earlier)
         self.progress = progress
         self._clock = clock
 
@@ -60,6 +72,12 @@ class StepRunner:
         finally:
             record.seconds = round(self._clock() - started, 3)
             self.progress(ProgressEvent(name, record.detail, record.seconds, finished=True))
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Return all steps as plain data; one that was run again replaces its predecessor."""
+        again = {record.name for record in self.records}
+        kept = [entry for entry in self._earlier if entry.get("name") not in again]
+        return [*kept, *(record.to_dict() for record in self.records)]
 
     def skip(self, name: str, reason: str) -> None:
         """Record a step that was not run, and why."""

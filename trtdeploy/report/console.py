@@ -50,6 +50,14 @@ def render_console(report: BuildReport) -> str:
     return "\n".join(blocks)
 
 
+def render_parity_console(parity: ParitySection) -> str:
+    """Return a parity check that stands alone: verdict, comparisons, reasons."""
+    verdict = parity.find_worst_verdict()
+    head = f"{verdict.value.upper()} ({shorten(parity.label, 60)})"
+    facts = f"{parity.candidate} against {parity.reference}; inputs: {parity.describe_data()}"
+    return "\n".join([head, _wrap(facts), "", *_render_parity(parity)])
+
+
 def _render_facts(report: BuildReport) -> Iterator[str]:
     compiled, parity = report.compile, report.parity
     steps = ", ".join(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timezone
+from datetime import datetime, timezone
 from xml.etree import ElementTree as ET
 
 from trtdeploy.report.document import BuildReport
-from trtdeploy.report.junit_cases import JunitCase, list_junit_cases
+from trtdeploy.report.junit_cases import JunitCase, list_junit_cases, list_parity_cases
 from trtdeploy.report.number_text import shorten
 from trtdeploy.report.outcome import judge_report
+from trtdeploy.report.parity_section import ParitySection
 
 _NAME_CHARACTERS = 200
 _TEXT_CHARACTERS = 300
@@ -16,35 +17,56 @@ _TEXT_CHARACTERS = 300
 
 def render_junit(report: BuildReport) -> str:
     """Return the file: parity by point and output, blockers of the check, and compilation."""
-    cases = list_junit_cases(report)
+    judgement = judge_report(report)
+    properties = {
+        "label": judgement.label,
+        "outcome": judgement.outcome.value,
+        "profile": report.profile.profile.name,
+        "device": report.profile.device.title,
+        "source sha256": report.source.sha256,
+    }
+    title = f"trtdeploy {report.source.file}"
+    return _render(title, list_junit_cases(report), properties, report.created)
+
+
+def render_parity_junit(parity: ParitySection) -> str:
+    """Return the file of a parity check that stands alone."""
+    properties = {
+        "label": parity.label,
+        "outcome": parity.verdict.value,
+        "reference": parity.reference,
+        "data": parity.describe_data(),
+    }
+    cases = list(list_parity_cases(parity))
+    title = f"trtdeploy parity {parity.candidate}"
+    return _render(title, cases, properties, datetime.now(timezone.utc))
+
+
+def _render(
+    title: str, cases: list[JunitCase], properties: dict[str, str], created: datetime
+) -> str:
     suites: dict[str, list[JunitCase]] = {}
     for case in cases:
         suites.setdefault(case.suite, []).append(case)
-    title = shorten(f"trtdeploy {report.source.file}", _NAME_CHARACTERS)
     counts = _count(cases)
     del counts["skipped"]  # Jenkins' schema (xunit-plugin, junit-10.xsd) has it for suites only
-    root = ET.Element("testsuites", {"name": title, **counts})
+    root = ET.Element("testsuites", {"name": shorten(title, _NAME_CHARACTERS), **counts})
     for name, members in suites.items():
-        root.append(_make_suite(report, name, members))
+        root.append(_make_suite(name, members, properties, created))
     ET.indent(root)
     text = ET.tostring(root, encoding="unicode")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _make_suite(report: BuildReport, name: str, cases: list[JunitCase]) -> ET.Element:
+def _make_suite(
+    name: str, cases: list[JunitCase], properties: dict[str, str], created: datetime
+) -> ET.Element:
     # Jenkins and Azure want UTC without an offset.
-    created = report.created.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
-    suite = ET.Element("testsuite", {"name": name, **_count(cases), "timestamp": created})
-    properties = ET.SubElement(suite, "properties")
-    judgement = judge_report(report)
-    for key, value in (
-        ("label", judgement.label),
-        ("outcome", judgement.outcome.value),
-        ("profile", report.profile.profile.name),
-        ("device", report.profile.device.title),
-        ("source sha256", report.source.sha256),
-    ):
-        ET.SubElement(properties, "property", name=key, value=value)
+    moment = created.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+    suite = ET.Element("testsuite", {"name": name, **_count(cases), "timestamp": moment})
+    listed = ET.SubElement(suite, "properties")
+    for key, value in properties.items():
+        ET.SubElement(listed, "property", name=key, value=value)
     for case in cases:
         suite.append(_make_case(case))
     return suite

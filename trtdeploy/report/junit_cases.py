@@ -11,7 +11,13 @@ from trtdeploy.report.document import BuildReport
 from trtdeploy.report.error_bars import describe_error
 from trtdeploy.report.number_text import format_cosine, format_figure, format_share, format_sizes
 from trtdeploy.report.outcome import judge_report
-from trtdeploy.report.parity_section import OutputEntry, ParitySection, PointEntry, TaskMetricEntry
+from trtdeploy.report.parity_section import (
+    OutputEntry,
+    Parity,
+    ParitySection,
+    PointEntry,
+    TaskMetricEntry,
+)
 
 _FAILED = ("failure", "error")
 
@@ -30,7 +36,11 @@ class JunitCase:
 
 def list_junit_cases(report: BuildReport) -> list[JunitCase]:
     """Return all cases of a report; one of them fails exactly when the gate fails."""
-    cases = [*_list_check_cases(report), *_list_compile_cases(report), *_list_parity_cases(report)]
+    cases = [
+        *_list_check_cases(report),
+        *_list_compile_cases(report),
+        *list_parity_cases(report.parity),
+    ]
     judgement = judge_report(report)
     if judgement.gate_failed and not any(case.kind in _FAILED for case in cases):
         cases.append(JunitCase("gate", "gate", "failure", judgement.headline))
@@ -55,8 +65,8 @@ def _list_compile_cases(report: BuildReport) -> Iterator[JunitCase]:
         yield JunitCase("compile", engine, kinds[step.status], step.detail, seconds=step.seconds)
 
 
-def _list_parity_cases(report: BuildReport) -> Iterator[JunitCase]:
-    parity = report.parity
+def list_parity_cases(parity: Parity) -> Iterator[JunitCase]:
+    """Yield one case per comparison, or a skipped one where parity was not checked."""
     if not isinstance(parity, ParitySection):
         yield JunitCase("parity", "parity", "skipped", parity.skipped)
         return

@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 from trtdeploy.core.errors import InputError
 from trtdeploy.report.document import SCHEMA_VERSION, BuildReport
 from trtdeploy.report.fields import Integer, ReportModel, replace_controls
+from trtdeploy.report.parity_section import ParitySection
 
 REPORT_NAME: Final = "report.json"
 LARGEST_FILE_BYTES: Final = 256 << 20
@@ -89,6 +90,11 @@ def check_report(report: dict[str, Any]) -> BuildReport:
         InputError: It is not what the schema says; a bug in whatever made it.
     """
     return parse_report(json.dumps(report).encode(), REPORT_NAME)
+
+
+def check_parity_section(parity: dict[str, Any]) -> ParitySection:
+    """Return the result of a parity check as typed values; figures that do not exist are None."""
+    return ParitySection.model_validate_json(json.dumps(parity))
 
 
 def _describe(error: ValidationError) -> str:

@@ -114,11 +114,13 @@ class NoiseEntry(ReportModel):
         source: What produced the rounding error.
         relative_l2: Its relative L2 error.
         figures: Ways in which the error was compared.
+        is_estimate: Estimated from rounded inputs, not emulated.
     """
 
     source: Text
     relative_l2: float
     figures: tuple[NoiseFigureEntry, ...] = ()
+    is_estimate: bool = False
 
 
 class OutputEntry(ReportModel):

@@ -1,0 +1,104 @@
+"""``trtdeploy parity``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from trtdeploy.cli import options
+from trtdeploy.cli.output import OutputFormat, sink
+
+if TYPE_CHECKING:
+    from trtdeploy.parity.checking import ParityProgress
+
+
+def parity(
+    candidate: Annotated[
+        Path, typer.Argument(metavar="CANDIDATE", help="An output folder, or a typed ONNX file.")
+    ],
+    reference: Annotated[
+        Path, typer.Option("--reference", "-r", metavar="ONNX", help="The FP32 model.")
+    ],
+    profile: options.Profile = "",
+    overrides: options.Overrides = None,
+    shapes: options.Shapes = None,
+    symbols: options.Symbols = None,
+    values: options.Values = None,
+    shape_json: options.ShapeJson = None,
+    data: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--data", metavar="PATH", help="Samples: npz, npy, a folder of them, images."),
+    ] = None,
+    match: Annotated[
+        str, typer.Option("--match", metavar="order|rows", help="'rows': rows in any order.")
+    ] = "order",
+    metric: Annotated[
+        str, typer.Option("--metric", metavar="NAME", help="top1, miou, or module:function.")
+    ] = "",
+    max_drop: Annotated[
+        float, typer.Option("--max-drop", help="How far the metric may fall.")
+    ] = 0.0,
+    junit_file: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--junit-file", metavar="PATH", help="Write a JUnit file for CI."),
+    ] = None,
+    output: options.Output = OutputFormat.HUMAN,
+) -> None:
+    """Compare a candidate with its FP32 model.
+
+    The release gate: every output at every corner of every optimization profile, odd batch sizes,
+    batch independence. An engine runs where its GPU is; elsewhere its typed model is emulated on
+    the CPU, rounding and overflow included, and the result says so.
+
+    \b
+    Examples:
+      trtdeploy parity yolov8n.rtx4090-fp16 --reference yolov8n.onnx
+      trtdeploy parity mine.onnx -r fp32.onnx -p rtx4090-fp16 --data samples.npz
+      trtdeploy parity folder -r fp32.onnx --data val.npz --metric top1 --max-drop 0.005
+
+    \b
+    Exit codes:
+      0  the same within rounding       1  it differs, or could not be run
+      2  wrong usage                    3  a file cannot be used
+    """
+    sink.format = output
+    from trtdeploy import api
+    from trtdeploy.config.shape_syntax import parse_shape_table
+    from trtdeploy.core.errors import UsageError
+    from trtdeploy.core.files import save_text
+    from trtdeploy.parity.result import Verdict
+    from trtdeploy.pipeline.parity_command import ParityQuestion
+    from trtdeploy.report.console import render_parity_console
+    from trtdeploy.report.junit import render_parity_junit
+    from trtdeploy.report.loading import check_parity_section
+
+    if match not in ("order", "rows"):
+        raise UsageError(f"--match is 'order' or 'rows', not {match!r}")
+    question = ParityQuestion(
+        candidate=candidate,
+        reference=reference,
+        profile=profile,
+        overrides=tuple(overrides or []),
+        shapes=parse_shape_table(shapes or [], symbols or [], values or [], shape_json),
+        data=data,
+        match_rows=match == "rows",
+        metric=metric,
+        max_drop=max_drop,
+    )
+    report = api.check_parity(question, progress=_draw)
+    section = check_parity_section(report.to_dict())
+    sink.data(render_parity_console(section), section.model_dump(mode="json"))
+    if junit_file is not None:
+        save_text(junit_file, render_parity_junit(section))
+        sink.note(f"wrote {junit_file}")
+    if report.verdict is Verdict.FAIL:
+        raise typer.Exit(1)
+
+
+def _draw(progress: ParityProgress) -> None:
+    from trtdeploy.pipeline.progress import ProgressEvent
+
+    place = f"{progress.point.name} ({progress.position} of {progress.total})"
+    sink.progress(ProgressEvent("parity", f"{place}, {progress.samples} samples"))

@@ -1,0 +1,210 @@
+"""The parity check: reference and candidate on the same feeds, at every point of the profile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from trtdeploy.core.errors import ExecutionError, FeedError
+from trtdeploy.core.tensors import format_shape
+from trtdeploy.parity.batch import BatchLayout, count_samples, join_parts, split_feeds
+from trtdeploy.parity.comparison import ComparisonRules
+from trtdeploy.parity.judgement import with_finding
+from trtdeploy.parity.point_check import PointCheck, PointRules
+from trtdeploy.parity.points import ParityPoint
+from trtdeploy.parity.result import ParityReport, PointResult, Verdict
+from trtdeploy.parity.runner import Feeds, FeedsMaker, Runner
+from trtdeploy.parity.tolerance import ToleranceProvider, make_tolerance_provider
+
+
+@dataclass(frozen=True)
+class ParityPlan:
+    """What is run and how it is judged.
+
+    Attributes:
+        points: Shapes to run.
+        tolerance: What is allowed, by output.
+        rules: Noise floor and its limits.
+        match_rows: Rows of the outputs have no fixed order.
+        batch: Where the batch is; None when it is fixed.
+        independence: Points whose batch has two halves, to prove that samples stay apart.
+    """
+
+    points: tuple[ParityPoint, ...]
+    tolerance: ToleranceProvider
+    rules: ComparisonRules = field(default_factory=ComparisonRules)
+    match_rows: bool = False
+    batch: BatchLayout | None = None
+    independence: tuple[ParityPoint, ...] = ()
+
+
+@dataclass(frozen=True)
+class ParitySubject:
+    """What the report says about itself; nothing here changes the outcome.
+
+    Attributes:
+        label: ``emulated on CPU`` or ``measured on <device>``.
+        reference: File of the reference.
+        candidate: File or folder of the candidate.
+        data: Where the inputs come from.
+        is_synthetic: The inputs are made up.
+        notes: Remarks on the whole check.
+    """
+
+    label: str
+    reference: str
+    candidate: str
+    data: str
+    is_synthetic: bool
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ParityProgress:
+    """Where a check is.
+
+    Attributes:
+        point: What is being run.
+        position: Of the point, from 1.
+        total: Number of points.
+        samples: Samples compared at this point so far.
+    """
+
+    point: ParityPoint
+    position: int
+    total: int
+    samples: int
+
+
+Observer = Callable[[ParityProgress], None]
+
+
+def check_parity(
+    reference: Runner,
+    candidate: Runner,
+    *,
+    plan: ParityPlan,
+    make_feeds: FeedsMaker,
+    subject: ParitySubject,
+    progress: Observer | None = None,
+) -> ParityReport:
+    """Run both models at every point and return what was found.
+
+    One run's feeds and outputs are in memory at a time, whatever the number of samples. A point
+    at which a model refuses its feeds or fails is reported as a failure, and the others still run.
+
+    Args:
+        reference: The FP32 baseline.
+        candidate: The model under test.
+        plan: What is run and how it is judged.
+        make_feeds: Makes the feeds of a point from its shapes and shape-tensor values.
+        subject: What the report says about itself.
+        progress: Is told before the first sample of each point and after every sample.
+
+    Raises:
+        TrtdeployError: The data cannot be read. Not raised for differences: those are in the
+            report.
+    """
+    check = _Check(reference, candidate, plan, make_feeds)
+    total = len(plan.points) + len(plan.independence)
+    results: list[PointResult] = []
+    for position, point in enumerate((*plan.points, *plan.independence), start=1):
+
+        def report(samples: int, point: ParityPoint = point, position: int = position) -> None:
+            if progress is not None:
+                progress(ParityProgress(point, position, total, samples))
+
+        report(0)
+        is_corner = position <= len(plan.points)
+        results.extend(check.run(point, report) if is_corner else check.run_halves(point))
+    return ParityReport(
+        label=subject.label,
+        reference=subject.reference,
+        candidate=subject.candidate,
+        data=subject.data,
+        is_synthetic=subject.is_synthetic,
+        points=tuple(results),
+        notes=(*subject.notes, *dict.fromkeys(check.notes)),
+    )
+
+
+class _Check:
+    def __init__(
+        self, reference: Runner, candidate: Runner, plan: ParityPlan, make_feeds: FeedsMaker
+    ) -> None:
+        self.notes: list[str] = []
+        self._reference = reference
+        self._candidate = candidate
+        self._plan = plan
+        self._make_feeds = make_feeds
+
+    def run(self, point: ParityPoint, report: Callable[[int], None]) -> list[PointResult]:
+        """Compare the candidate with the reference at one point."""
+        plan = self._plan
+        rules = PointRules(plan.tolerance, plan.rules, plan.match_rows, plan.batch)
+        check = PointCheck(point, rules)
+        for feeds in self._make_feeds(point.shapes, point.values):
+            self._note_other_shapes(point, feeds)
+            try:
+                check.run(feeds, self._reference, self._candidate)
+            except (ExecutionError, FeedError) as error:
+                return [check.finish(f"cannot be run: {error}")]
+            report(check.samples)
+        return [check.finish()]
+
+    def run_halves(self, point: ParityPoint) -> Iterator[PointResult]:
+        """Compare each model with itself: a batch [a, b] with a and b alone."""
+        batch = self._plan.batch
+        feeds = next(self._make_feeds(point.shapes, point.values), None)
+        if batch is None or feeds is None:
+            return
+        wanted = next(point.shapes[name][axis] for name, axis in batch.inputs.items())
+        given = count_samples(feeds, batch)
+        if wanted != given:
+            self.notes.append(
+                f"batch independence needs {wanted} samples in a batch, the data give {given}: "
+                "not checked"
+            )
+            return
+        strict = make_tolerance_provider("fp32")
+        for who, run, tolerance in (
+            ("reference", self._reference, strict),
+            ("candidate", self._candidate, self._plan.tolerance),
+        ):
+            named = replace(point, name=f"{point.name} of the {who}")
+            check = PointCheck(named, PointRules(tolerance, match_rows=self._plan.match_rows))
+            yield _run_halves(check, run, feeds, batch)
+
+    def _note_other_shapes(self, point: ParityPoint, feeds: Feeds) -> None:
+        batch = self._plan.batch
+        for name, array in feeds.items():
+            wanted, axis = point.shapes.get(name), (batch.inputs if batch else {}).get(name)
+            if wanted is None or _drop(array.shape, axis) == _drop(wanted, axis):
+                continue
+            self.notes.append(
+                f"point {point.name} of {point.optimization_profile} asks for {name} "
+                f"{format_shape(wanted)}; the data have {format_shape(array.shape)}, so this shape "
+                "was not run"
+            )
+
+
+def _drop(shape: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
+    return shape if axis is None else shape[:axis] + shape[axis + 1 :]
+
+
+def _run_halves(check: PointCheck, run: Runner, feeds: Feeds, batch: BatchLayout) -> PointResult:
+    half = count_samples(feeds, batch) // 2
+    try:
+        whole = run(feeds)
+        parts = [run(part) for part in split_feeds(feeds, batch, (half, half))]
+    except (ExecutionError, FeedError) as error:
+        return check.finish(f"cannot be run: {error}")
+    check.compare(join_parts(parts, whole, batch), whole)
+    check.samples += 2 * half
+    result = check.finish()
+    text = "the model mixes samples: its output for [a, b] is not that for [a] and [b]"
+    outputs = [
+        with_finding(output, Verdict.FAIL, text) if output.verdict is Verdict.FAIL else output
+        for output in result.outputs
+    ]
+    return replace(result, outputs=tuple(outputs))

@@ -1,0 +1,74 @@
+"""Counts that metrics keep beside the error sums: exact equality, and what is not finite."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from trtdeploy.parity.exactness import find_equal, find_family, measure_largest_gap
+from trtdeploy.parity.runner import Array, FloatArray
+
+
+class FinitenessCount:
+    """Where NaN and infinities are, and whether both sides have the same ones.
+
+    Attributes:
+        elements: Pairs that were added.
+        reference: Elements of the reference that are not finite.
+        candidate: Elements of the candidate that are not finite.
+        only_candidate: Those of the candidate where the reference is finite.
+        agreeing: Pairs that are both NaN, or the same infinity.
+    """
+
+    def __init__(self) -> None:
+        self.elements = 0
+        self.reference = 0
+        self.candidate = 0
+        self.only_candidate = 0
+        self.agreeing = 0
+
+    def add(self, reference: FloatArray, candidate: FloatArray) -> npt.NDArray[np.bool_]:
+        """Count, and return where both sides are finite."""
+        left, right = np.isfinite(reference), np.isfinite(candidate)
+        both = left & right
+        self.elements += reference.size
+        if not both.all():
+            neither = ~left & ~right
+            first, second = reference[neither], candidate[neither]
+            same = (first == second) | (np.isnan(first) & np.isnan(second))
+            self.reference += int(np.count_nonzero(~left))
+            self.candidate += int(np.count_nonzero(~right))
+            self.only_candidate += int(np.count_nonzero(left & ~right))
+            self.agreeing += int(np.count_nonzero(same))
+        return both
+
+
+class ExactCount:
+    """Equality of integers, booleans and text.
+
+    Attributes:
+        elements: Pairs that were added.
+        equal: Pairs that hold the same value.
+    """
+
+    def __init__(self) -> None:
+        self.elements = 0
+        self.equal = 0
+        self._gap: int | None = None
+
+    def add(self, reference: Array, candidate: Array) -> None:
+        """Add pairs of one shape and one family."""
+        self.elements += reference.size
+        self.equal += int(np.count_nonzero(find_equal(reference, candidate)))
+        if find_family(reference) == "integer":
+            self._gap = max(self._gap or 0, measure_largest_gap(reference, candidate))
+
+    @property
+    def fraction(self) -> float | None:
+        """Share of equal pairs; None when nothing was added."""
+        return self.equal / self.elements if self.elements else None
+
+    @property
+    def largest_gap(self) -> float | None:
+        """Largest difference of integers; None for booleans and text."""
+        return None if self._gap is None else float(self._gap)

@@ -1,0 +1,163 @@
+"""The parity step: reference and candidate opened, fed and compared."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
+from trtdeploy.core.errors import CompileError, UsageError
+from trtdeploy.graph.index import build_index
+from trtdeploy.graph.loading import load_model
+from trtdeploy.graph.model import OnnxModel
+from trtdeploy.graph.normalization import normalize_model
+from trtdeploy.graph.saving import save_model
+from trtdeploy.parity.batch import find_batch_layout
+from trtdeploy.parity.checking import Observer, ParityPlan, ParitySubject, check_parity
+from trtdeploy.parity.comparison import ComparisonRules
+from trtdeploy.parity.noise import NoiseSource, expect_emulation, round_inputs
+from trtdeploy.parity.points import find_independence_points, find_points
+from trtdeploy.parity.result import ParityReport
+from trtdeploy.parity.runner import Feeds, FeedsMaker, Runner
+from trtdeploy.parity.samples import open_samples
+from trtdeploy.parity.synthetic import make_synthetic_feeds
+from trtdeploy.parity.tolerance import make_tolerance_provider
+from trtdeploy.pipeline.parity_request import ParityRequest
+from trtdeploy.pipeline.task_accuracy import add_task_metric
+from trtdeploy.precision.emulation import emulate_model
+from trtdeploy.precision.recipe import RECIPES
+from trtdeploy.precision.typed_model import apply_recipe
+
+EMULATED = "emulated on CPU"
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """Where feeds come from."""
+
+    make_feeds: FeedsMaker
+    description: str
+    is_synthetic: bool
+    notes: tuple[str, ...]
+
+
+def run_parity(request: ParityRequest, progress: Observer | None = None) -> ParityReport:
+    """Compare candidate and reference at every point; see ``ParityRequest``.
+
+    Raises:
+        TrtdeployError: A model cannot be opened, or the data cannot be read.
+    """
+    if request.judgement.metric and request.data is None:
+        raise UsageError(
+            f"metric {request.judgement.metric!r} needs samples with labels",
+            hint="Give --data with an array 'labels' beside the inputs.",
+        )
+    model = load_model(request.reference)
+    inputs = _find_inputs(request, model)
+    batch = find_batch_layout(model.input_specs(), model.output_specs())
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        reference = _open_reference(stack, model, folder)
+        candidate, label = _open_candidate(stack, request, folder)
+        noise = _find_noise(stack, request, model, reference, folder)
+        profiles = request.optimization_profiles
+        judgement = request.judgement
+        plan = ParityPlan(
+            points=find_points(profiles, batch),
+            tolerance=make_tolerance_provider(
+                request.recipe, atol=judgement.atol, rtol=judgement.rtol
+            ),
+            rules=ComparisonRules(noise=noise),
+            match_rows=judgement.match_rows,
+            batch=batch,
+            independence=find_independence_points(profiles, batch),
+        )
+        subject = ParitySubject(
+            label=label,
+            reference=request.reference.name,
+            candidate=request.candidate.name,
+            data=inputs.description,
+            is_synthetic=inputs.is_synthetic,
+            notes=inputs.notes,
+        )
+        report = check_parity(
+            reference,
+            candidate,
+            plan=plan,
+            make_feeds=inputs.make_feeds,
+            subject=subject,
+            progress=progress,
+        )
+        return add_task_metric(report, request, reference, candidate, model)
+
+
+def _find_inputs(request: ParityRequest, model: OnnxModel) -> _Inputs:
+    if request.data is not None:
+        source = open_samples(request.data, model.input_specs(), request.preprocessing)
+
+        def read(
+            shapes: Mapping[str, tuple[int, ...]], _: Mapping[str, tuple[int, ...]]
+        ) -> Iterator[Feeds]:
+            return (batch.feeds for batch in source.iterate_batches(shapes))
+
+        return _Inputs(read, source.description, False, tuple(source.notes))
+    index = build_index(normalize_model(model))
+
+    def make_up(
+        shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, tuple[int, ...]]
+    ) -> Iterator[Feeds]:
+        return iter([make_synthetic_feeds(index, shapes, values).feeds])
+
+    first = request.optimization_profiles[0]
+    shapes = {name: sizes.opt for name, sizes in first.shapes.items()}
+    values = {name: contents.opt for name, contents in first.values.items()}
+    sample = make_synthetic_feeds(index, shapes, values)
+    return _Inputs(make_up, sample.description, True, sample.notes)
+
+
+def _open_reference(stack: ExitStack, model: OnnxModel, folder: Path) -> Runner:
+    """Open the baseline with ONNX Runtime's optimisations off, which may not even be exact."""
+    try:
+        session = OnnxRuntimeSession(model.path, optimize=False)
+    except CompileError:
+        repaired = normalize_model(model)  # duplicate node names, for instance
+        if not repaired.changes:
+            raise
+        save_model(repaired, folder / "reference.onnx")
+        session = OnnxRuntimeSession(folder / "reference.onnx", optimize=False)
+    return stack.enter_context(session).run
+
+
+def _open_candidate(stack: ExitStack, request: ParityRequest, folder: Path) -> tuple[Runner, str]:
+    if request.engine_folder is not None and request.open_engine is not None:
+        engine = stack.enter_context(request.open_engine(request.engine_folder))
+        return engine.run, f"measured on {engine.device}"
+    typed = load_model(request.candidate)
+    return _open_emulated(stack, typed, folder / "candidate.onnx"), EMULATED
+
+
+def _open_emulated(stack: ExitStack, typed: OnnxModel, path: Path) -> Runner:
+    save_model(emulate_model(typed), path)
+    return stack.enter_context(OnnxRuntimeSession(path, optimize=False)).run
+
+
+def _find_noise(
+    stack: ExitStack, request: ParityRequest, model: OnnxModel, reference: Runner, folder: Path
+) -> NoiseSource | None:
+    """Choose what shows how far rounding alone leads: see ``trtdeploy.parity.noise``."""
+    recipe = RECIPES.get(request.recipe)
+    if recipe is None or recipe.low is None or request.is_ours:
+        return round_inputs(reference, request.recipe, seeds=1)
+    typed = apply_recipe(model, recipe, pins=request.pins, keep_io=request.keep_io).model
+    expected = _open_emulated(stack, typed, folder / "expected.onnx")
+    return expect_emulation(expected, request.recipe)
+
+
+def describe_verdict(report: ParityReport) -> str:
+    """Return one line: verdict, label, how many comparisons."""
+    count = sum(len(point.outputs) for point in report.points)
+    made_up = ", synthetic inputs" if report.is_synthetic else ""
+    return f"{report.verdict.value}, {report.label}, {count} comparisons{made_up}"

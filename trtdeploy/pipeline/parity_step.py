@@ -1,0 +1,70 @@
+"""The parity step of a build: measured where the device is, emulated elsewhere, never assumed."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from trtdeploy.backends.installed import is_installed
+from trtdeploy.backends.local_gpu import find_local_gpu
+from trtdeploy.config.combination import find_target_compute_capabilities
+from trtdeploy.config.loading import ResolvedProfile
+from trtdeploy.core.errors import TrtdeployError
+from trtdeploy.parity.checking import ParityProgress
+from trtdeploy.parity.result import Verdict
+from trtdeploy.pipeline.parity import describe_verdict, run_parity
+from trtdeploy.pipeline.parity_request import ParityRequest
+from trtdeploy.pipeline.progress import ProgressEvent
+from trtdeploy.pipeline.result import ENGINE
+from trtdeploy.pipeline.steps import StepRunner
+
+STEP = "parity"
+
+
+def check_built_parity(request: ParityRequest, manifest: dict[str, Any], steps: StepRunner) -> None:
+    """Run the check and enter its report into ``manifest``.
+
+    A check that cannot be run is entered as such and fails the gate: it is never a silent pass.
+    """
+    started = time.perf_counter()
+
+    def observe(progress: ParityProgress) -> None:
+        detail = f"{progress.point.name} ({progress.position} of {progress.total})"
+        steps.progress(ProgressEvent(STEP, detail, time.perf_counter() - started))
+
+    with steps.run(STEP) as step:
+        try:
+            report = run_parity(request, observe)
+        except TrtdeployError as error:
+            step.status, step.detail = "failed", f"could not be run: {error}"
+            manifest["parity"] = {"skipped": step.detail}
+            return
+        manifest["parity"] = report.to_dict()
+        step.detail = describe_verdict(report)
+        step.status = "failed" if report.verdict is Verdict.FAIL else "ok"
+
+
+def skip_parity(reason: str, manifest: dict[str, Any], steps: StepRunner) -> None:
+    """Say in manifest and steps that parity was not checked, and why."""
+    manifest["parity"] = {"skipped": reason}
+    steps.skip(STEP, reason)
+
+
+def is_device_here(resolved: ResolvedProfile, manifest: dict[str, Any]) -> bool:
+    """True when the engine just built can be run on this machine's own GPU."""
+    if manifest["status"] != ENGINE or resolved.profile.backend == "onnxruntime":
+        return False
+    gpu = find_local_gpu()
+    capabilities = find_target_compute_capabilities(resolved.profile, resolved.device)
+    has_memory = is_installed("cuda") or is_installed("pycuda")
+    return gpu is not None and gpu.compute_capability in capabilities and has_memory
+
+
+def find_reference(folder: Path, manifest: dict[str, Any]) -> Path | None:
+    """Return the source model of a prepared folder when it lies beside the folder, else None."""
+    name = str(manifest["source"].get("file", ""))
+    if not name or Path(name).name != name:
+        return None
+    beside = folder.resolve().parent / name
+    return beside if beside.is_file() else None
