@@ -40,6 +40,9 @@ def parity(
     max_drop: Annotated[
         float, typer.Option("--max-drop", help="How far the metric may fall.")
     ] = 0.0,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail what is worse than rounding explains, too.")
+    ] = False,
     junit_file: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option("--junit-file", metavar="PATH", help="Write a JUnit file for CI."),
@@ -68,7 +71,6 @@ def parity(
     from trtdeploy.config.shape_syntax import parse_shape_table
     from trtdeploy.core.errors import UsageError
     from trtdeploy.core.files import save_text
-    from trtdeploy.parity.result import Verdict
     from trtdeploy.pipeline.parity_command import ParityQuestion
     from trtdeploy.report.console import render_parity_console
     from trtdeploy.report.junit import render_parity_junit
@@ -93,7 +95,7 @@ def parity(
     if junit_file is not None:
         save_text(junit_file, render_parity_junit(section))
         sink.note(f"wrote {junit_file}")
-    if report.verdict is Verdict.FAIL:
+    if not report.is_accepted(allow_suspect=not strict):
         raise typer.Exit(1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, get_args
 
 from pydantic import (
@@ -19,6 +20,7 @@ from trtdeploy.core.units import parse_bytes
 SMALLEST_SIZE_BYTES = 1 << 20
 """Below this a byte size is a forgotten unit: ``workspace: 4`` was meant as 4GiB."""
 LARGEST_SIZE_BYTES = 2**63 - 1
+_EXPONENT = re.compile(r"^[+-]?[0-9]+(\.[0-9]*)?[eE][+-]?[0-9]+$")
 
 
 class ConfigModel(BaseModel):
@@ -64,6 +66,11 @@ def _read_compute_capability(value: object) -> object:
     return value
 
 
+def _read_exponent(value: object) -> object:
+    # YAML 1.1 reads 1e-3 as text and 1.0e-3 as a number; both are meant.
+    return float(value) if isinstance(value, str) and _EXPONENT.match(value) else value
+
+
 ByteSize = Annotated[int, BeforeValidator(_read_byte_size)]
 """Bytes; read from ``512MiB``, ``1GiB``, ``2GB`` or a plain integer, at least 1 MiB."""
 
@@ -74,5 +81,9 @@ ComputeCapability = Annotated[
 
 Flag = StrictBool
 WholeNumber = StrictInt
-PositiveFloat = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
-Tolerance = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+PositiveFloat = Annotated[
+    float, Field(strict=True, gt=0, allow_inf_nan=False), BeforeValidator(_read_exponent)
+]
+Tolerance = Annotated[
+    float, Field(strict=True, ge=0, allow_inf_nan=False), BeforeValidator(_read_exponent)
+]

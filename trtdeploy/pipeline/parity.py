@@ -15,10 +15,17 @@ from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.normalization import normalize_model
 from trtdeploy.graph.saving import save_model
+from trtdeploy.graph.structure import has_same_structure
 from trtdeploy.parity.batch import find_batch_layout
 from trtdeploy.parity.checking import Observer, ParityPlan, ParitySubject, check_parity
 from trtdeploy.parity.comparison import ComparisonRules
 from trtdeploy.parity.noise import NoiseSource, expect_emulation, round_inputs
+from trtdeploy.parity.noise_figures import (
+    EMULATED_LIMITS,
+    MEASURED_LIMITS,
+    SHOWN_ONLY,
+    NoiseLimits,
+)
 from trtdeploy.parity.points import find_independence_points, find_points
 from trtdeploy.parity.result import ParityReport
 from trtdeploy.parity.runner import Feeds, FeedsMaker, Runner
@@ -70,7 +77,7 @@ def run_parity(request: ParityRequest, progress: Observer | None = None) -> Pari
             tolerance=make_tolerance_provider(
                 request.recipe, atol=judgement.atol, rtol=judgement.rtol
             ),
-            rules=ComparisonRules(noise=noise),
+            rules=ComparisonRules(noise=noise, limits=_choose_limits(request)),
             match_rows=judgement.match_rows,
             batch=batch,
             independence=find_independence_points(profiles, batch),
@@ -144,6 +151,12 @@ def _open_emulated(stack: ExitStack, typed: OnnxModel, path: Path) -> Runner:
     return stack.enter_context(OnnxRuntimeSession(path, optimize=False)).run
 
 
+def _choose_limits(request: ParityRequest) -> NoiseLimits:
+    if request.open_engine is not None:
+        return MEASURED_LIMITS
+    return SHOWN_ONLY if request.is_ours else EMULATED_LIMITS
+
+
 def _find_noise(
     stack: ExitStack, request: ParityRequest, model: OnnxModel, reference: Runner, folder: Path
 ) -> NoiseSource | None:
@@ -153,7 +166,9 @@ def _find_noise(
         return round_inputs(reference, request.recipe, seeds=1)
     typed = apply_recipe(model, recipe, pins=request.pins, keep_io=request.keep_io).model
     expected = _open_emulated(stack, typed, folder / "expected.onnx")
-    return expect_emulation(expected, request.recipe)
+    # the very graph this recipe makes of the reference must also give the very same bits
+    same = request.open_engine is None and has_same_structure(typed, load_model(request.candidate))
+    return expect_emulation(expected, request.recipe, same_arithmetic=same)
 
 
 def describe_verdict(report: ParityReport) -> str:
