@@ -23,5 +23,6 @@ report = run_parity(
         data=data,
     )
 )
-print(f"error: {describe_verdict(report)}" if report.failed else describe_verdict(report))
-sys.exit(report.failed)
+accepted = report.is_accepted()
+print(describe_verdict(report) if accepted else f"error: {describe_verdict(report)}")
+sys.exit(not accepted)
