@@ -39,15 +39,15 @@ def make_identity(dtype: int, path: Path) -> Path:
 def test_it_runs_and_describes_the_model(convnet: Path) -> None:
     with OnnxRuntimeSession(convnet) as session:
         assert isinstance(session, Session)
-        assert session.inputs[0].shape == ("batch", 3, "height", "width")
+        assert session.inputs[0].shape == ("batch", 3, 64, 64)
         assert session.outputs[0].dtype is DType.FLOAT32
         assert session.device.startswith("CPU, ONNX Runtime 1.")
-        found = session.run({"images": random_array(2, 3, 8, 8)})
+        found = session.run({"images": random_array(2, 3, 64, 64)})
         assert found["scores"].shape == (2, 5)
 
 
 def test_runs_are_repeatable_bit_for_bit(convnet: Path) -> None:
-    images = random_array(4, 3, 16, 16)
+    images = random_array(4, 3, 64, 64)
     runs = []
     for _ in range(3):
         with OnnxRuntimeSession(convnet) as session:
@@ -57,7 +57,7 @@ def test_runs_are_repeatable_bit_for_bit(convnet: Path) -> None:
 
 def test_threads_run_at_the_same_time(convnet: Path) -> None:
     session = OnnxRuntimeSession(convnet, threads=1)
-    images = [random_array(1, 3, 8, 8, seed=seed) for seed in range(4)]
+    images = [random_array(1, 3, 64, 64, seed=seed) for seed in range(4)]
     expected = [session.run({"images": array})["scores"] for array in images]
     wrong = []
 
@@ -75,7 +75,7 @@ def test_threads_run_at_the_same_time(convnet: Path) -> None:
 
 @pytest.mark.parametrize("optimize", [True, False])
 def test_optimisations_may_be_off(optimize: bool, convnet: Path) -> None:
-    images = random_array(1, 3, 8, 8)
+    images = random_array(1, 3, 64, 64)
     found = OnnxRuntimeSession(convnet, optimize=optimize).run({"images": images})["scores"]
     expected = OnnxRuntimeSession(convnet).run({"images": images})["scores"]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
@@ -85,10 +85,10 @@ def test_optimisations_may_be_off(optimize: bool, convnet: Path) -> None:
     ("feeds", "said"),
     [
         ({}, "'images' .*is missing"),
-        ({"image": random_array(1, 3, 8, 8)}, "Did you mean 'images'"),
-        ({"images": np.zeros((1, 3, 8, 8))}, "must be float32, not float64"),
-        ({"images": random_array(3, 8, 8)}, "must have rank 4"),
-        ({"images": random_array(1, 1, 8, 8)}, "must have 3 on axis 1"),
+        ({"image": random_array(1, 3, 64, 64)}, "Did you mean 'images'"),
+        ({"images": np.zeros((1, 3, 64, 64))}, "must be float32, not float64"),
+        ({"images": random_array(3, 64, 64)}, "must have rank 4"),
+        ({"images": random_array(1, 1, 64, 64)}, "must have 3 on axis 1"),
     ],
 )
 def test_feeds_that_do_not_fit(feeds: dict[str, Any], said: str, convnet: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_closed_session_runs_nothing(convnet: Path) -> None:
         pass
     session.close()
     with pytest.raises(UsageError, match="closed"):
-        session.run({"images": random_array(1, 3, 8, 8)})
+        session.run({"images": random_array(1, 3, 64, 64)})
 
 
 @pytest.mark.parametrize(

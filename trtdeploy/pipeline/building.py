@@ -204,7 +204,7 @@ def _write_script(folder: Path, inputs: _Inputs, manifest: dict[str, Any]) -> No
     text = render_reproduce_script(
         inputs.request, inputs.source, inputs.profiles, inputs.environment
     )
-    manifest["reproduce"] = text.rstrip().splitlines()[-1]
+    manifest["reproduce"] = text.rstrip().splitlines()[-1].removesuffix(' "$@"')
     script = folder / "reproduce.sh"
     script.write_text(text, encoding="utf-8")
     script.chmod(0o755)
