@@ -107,6 +107,7 @@ def _measure_build(bench: Bench, name: str) -> BuildComparison:
     build: Command = [
         bench.trtdeploy, "build", model.path, "--profile", bench.profile, "--output-dir", output,
         "--rebuild",
+        "--no-parity",
     ]  # fmt: skip
     first = warm_up({BUILD: build}, report_progress)[BUILD]
     if first.failed:
