@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trtdeploy.core.ranges import POINTS, OptimizationProfile
+from trtdeploy.core.ranges import POINTS
 
 TENSORRT, TENSORRT_RTX = "tensorrt", "tensorrt_rtx"
 
@@ -87,11 +87,6 @@ class CompileRequest:
         for key in ("fp32_nodes", "optimization_profiles", "operators"):
             data[key] = tuple(data[key])
         return cls(**data, options=CompileOptions(**options))
-
-
-def describe_profiles(profiles: tuple[OptimizationProfile, ...]) -> tuple[dict[str, Any], ...]:
-    """Return profiles in the form ``CompileRequest`` carries."""
-    return tuple(profile.to_dict() for profile in profiles)
 
 
 def read_points(table: dict[str, list[int]]) -> tuple[tuple[int, ...], ...]:

@@ -10,16 +10,12 @@ from typing import Any
 
 from trtdeploy.pipeline.progress import ProgressCallback, ProgressEvent
 
-STEPS = ("load", "check", "type", "compile", "parity", "write")
-"""Names in order."""
-
-
 @dataclass
 class StepRecord:
     """Outcome of one step.
 
     Attributes:
-        name: One of ``STEPS``.
+        name: ``load``, ``check``, ``type``, ``compile`` or ``parity``.
         status: ``ok``, ``failed`` or ``skipped``.
         seconds: Wall time.
         detail: One line for people.
