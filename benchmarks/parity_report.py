@@ -124,7 +124,7 @@ def render_report(report: Mapping[str, Any], speed: SpeedResult, memory: MemoryR
 
 def make_speed_rows(speed: SpeedResult) -> list[tuple[str, ...]]:
     """Return one row per program; only the baseline as the check runs it has a target."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for number, (name, runs) in enumerate(speed.runs.items()):
         spread = f" ({min(runs) * 1e3:.1f}-{max(runs) * 1e3:.1f})" if len(runs) > 1 else ""
         rows.append(
@@ -141,7 +141,7 @@ def make_speed_rows(speed: SpeedResult) -> list[tuple[str, ...]]:
 
 def make_memory_rows(memory: MemoryResult) -> list[tuple[str, ...]]:
     """Return one row per number of samples; ratios are to the fewest."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for count, runs in memory.runs.items():
         summary = None if count in memory.failures else summarize(runs)
         ratio = memory.find_ratio(count)

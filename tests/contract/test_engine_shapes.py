@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from trtdeploy.backends.request import describe_profiles
 from trtdeploy.core.errors import OptimizationProfileError
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange, ValueRange
 
@@ -45,7 +44,7 @@ def make_profile(name: str, batch: int, size: int) -> OptimizationProfile:
 
 def describe(*profiles: OptimizationProfile) -> dict[str, Any]:
     """Return the field of the request."""
-    return {"optimization_profiles": describe_profiles(profiles)}
+    return {"optimization_profiles": tuple(entry.to_dict() for entry in profiles)}
 
 
 def test_shapes_and_shape_values(trt: StandinModule, tmp_path: Path) -> None:

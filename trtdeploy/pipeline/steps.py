@@ -10,6 +10,7 @@ from typing import Any
 
 from trtdeploy.pipeline.progress import ProgressCallback, ProgressEvent
 
+
 @dataclass
 class StepRecord:
     """Outcome of one step.
