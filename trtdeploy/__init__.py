@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from trtdeploy.backends.session import Session
     from trtdeploy.core.errors import TrtdeployError
     from trtdeploy.parity.result import ParityReport
+    from trtdeploy.pipeline.parity_command import ParityQuestion
+    from trtdeploy.pipeline.request import BuildRequest
     from trtdeploy.pipeline.result import BuildResult
     from trtdeploy.preflight.report import CheckReport
     from trtdeploy.runtime.options import SessionOptions
@@ -35,7 +37,9 @@ _PUBLIC = {
     "check_parity": "trtdeploy.api",
     "ParityReport": "trtdeploy.parity.result",
     "load": "trtdeploy.api",
+    "BuildRequest": "trtdeploy.pipeline.request",
     "BuildResult": "trtdeploy.pipeline.result",
+    "ParityQuestion": "trtdeploy.pipeline.parity_command",
     "CheckReport": "trtdeploy.preflight.report",
     "Session": "trtdeploy.backends.session",
     "SessionOptions": "trtdeploy.runtime.options",
@@ -43,8 +47,10 @@ _PUBLIC = {
 }
 
 __all__ = [
+    "BuildRequest",
     "BuildResult",
     "CheckReport",
+    "ParityQuestion",
     "ParityReport",
     "Session",
     "SessionOptions",

@@ -56,7 +56,7 @@ def build(
         profile=profile,
         overrides=tuple(overrides),
         output_dir=None if output_dir is None else Path(output_dir),
-        pins=tuple(pins),
+        pins=(pins,) if isinstance(pins, str) else tuple(pins),
     )  # fmt: skip
     run = build_prepared if request.model.is_dir() else build_model
     return run(request, progress, _open_engine)

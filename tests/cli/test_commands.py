@@ -144,3 +144,32 @@ def test_check_lists_every_malformed_node(folder: Path, capsys: pytest.CaptureFi
     assert run(["check", "bad.onnx", "-p", "rtx4090-fp16", "--output", "json"]) == 1
     nodes = {f["node"] for f in read_json(capsys)["findings"] if f["severity"] == "blocker"}
     assert {"conv", "relu"} <= nodes
+
+
+def test_a_prepared_folder_is_one_json_document(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["build", "yolov8n.onnx", "-p", "orin-fp16", "--output", "json"]) == 5
+    result = read_json(capsys)
+    assert result["status"] == "prepared"
+    assert result["error"]["exit_code"] == 5
+
+
+def test_escape_sequences_in_names_stay_out_of_the_terminal(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = onnx.load(folder / "yolov8n.onnx")
+    model.graph.input[0].name = model.graph.node[0].input[0] = "\x1b[2Jimages"
+    onnx.save(model, folder / "evil.onnx")
+    assert run(["inspect", "evil.onnx"]) == 0
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed
+    assert "images" in printed
+
+
+def test_check_knows_which_recipes_there_are(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["check", "yolov8n.onnx", "-p", "h100-fp8", "--output", "json"]) == 1
+    codes = {finding["code"] for finding in read_json(capsys)["findings"]}
+    assert "recipe-not-available" in codes

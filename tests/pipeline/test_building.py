@@ -17,6 +17,7 @@ import pytest
 import trtdeploy
 from tests.pipeline.models import save_convnet, save_unsupported
 from trtdeploy.backends.installed import is_installed
+from trtdeploy.config.shape_syntax import parse_shape_table
 from trtdeploy.core.errors import (
     CompileError,
     InputError,
@@ -225,3 +226,42 @@ def test_killed_builds_leave_nothing_half_written(model: Path, tmp_path: Path) -
     time.sleep(2.1)  # younger leftovers may belong to a build that has just started
     subprocess.run([*command, "--rebuild"], check=True, capture_output=True)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["net.onnx", "net.rtx4090-fp16"]
+
+
+def test_an_engine_is_not_replaced_by_a_prepared_folder(model: Path) -> None:
+    built = trtdeploy.build(model, "rpi5-fp16")
+    again = trtdeploy.build(BuildRequest(model, "rpi5-fp16", prepare_only=True))
+    assert again.reused
+    assert again.status == built.status == "engine"
+
+
+def test_small_external_data_is_part_of_the_key(tmp_path: Path, model: Path) -> None:
+    proto = onnx.load(model)
+    onnx.save(proto, "ext.onnx", save_as_external_data=True, location="ext.bin", size_threshold=0)
+    trtdeploy.build("ext.onnx", "rpi5-fp16")
+    assert trtdeploy.build("ext.onnx", "rpi5-fp16").reused
+    data = bytearray((tmp_path / "ext.bin").read_bytes())
+    data[-1] ^= 1
+    (tmp_path / "ext.bin").write_bytes(data)
+    assert not trtdeploy.build("ext.onnx", "rpi5-fp16").reused
+
+
+def test_a_prepared_folder_reads_only_its_own_plain_files(model: Path, tmp_path: Path) -> None:
+    folder = trtdeploy.build(model, "orin-fp16").folder
+    (tmp_path / "secret").write_bytes((folder / "model.onnx").read_bytes())
+    (folder / "model.onnx").unlink()
+    (folder / "model.onnx").symlink_to(tmp_path / "secret")
+    with pytest.raises(InputError, match="not a plain file"):
+        trtdeploy.build(folder)
+
+
+def test_reproduce_script_spells_a_fixed_size_too(model: Path) -> None:
+    shapes = parse_shape_table(["images:2x3x64x64"])
+    result = trtdeploy.build(BuildRequest(model, "rpi5-fp16", shapes=shapes))
+    assert "--shape images:2x3x64x64" in (result.folder / "reproduce.sh").read_text()
+
+
+def test_a_model_that_left_fp32_is_not_called_fp32(model: Path) -> None:
+    typed = trtdeploy.build(model, "rpi5-fp16").model_path
+    with pytest.raises(ModelFileError, match="float16 values already"):
+        trtdeploy.build(typed, "cpu-fp32", output_dir="again")

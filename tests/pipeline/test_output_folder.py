@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from trtdeploy.core.errors import InputError
-from trtdeploy.pipeline.output_folder import open_output_folder
+from trtdeploy.pipeline.output_folder import check_replaceable, open_output_folder
 
 
 def write(folder: Path, text: str) -> None:
@@ -84,7 +84,7 @@ def test_an_unwritable_parent_is_an_input_error(tmp_path: Path) -> None:
 HOLD = """
 import sys, time
 from pathlib import Path
-from trtdeploy.pipeline.output_folder import open_output_folder
+from trtdeploy.pipeline.output_folder import check_replaceable, open_output_folder
 with open_output_folder(Path(sys.argv[1])) as folder:
     (folder / "manifest.json").write_text("half")
     print("ready", flush=True)
@@ -141,3 +141,15 @@ def test_concurrent_builds_leave_one_whole_folder(tmp_path: Path) -> None:
     contents = {(target / name).read_text() for name in visible(target)}
     assert len(contents) == 1
     assert visible(tmp_path) == ["out"]
+
+
+def test_a_foreign_manifest_does_not_make_a_folder_ours(tmp_path: Path) -> None:
+    web = tmp_path / "web"
+    web.mkdir()
+    (web / "manifest.json").write_text('{"name": "PWA"}')
+    with pytest.raises(InputError, match="left alone"):
+        check_replaceable(web)
+    (web / "model.onnx").write_text("")
+    (web / "thesis.tex").write_text("precious")
+    with pytest.raises(InputError, match=r"thesis\.tex"):
+        check_replaceable(web)

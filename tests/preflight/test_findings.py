@@ -121,6 +121,7 @@ CASES = (
 OTHER_TESTS = {
     "attribute-value", "extra-output", "input-rank", "input-type", "operand-too-large",
     "parser-crashed", "parser-error", "profile-mismatch", "runtime-operand", "shapes-cannot-run",
+    "narrow-source",
 }  # fmt: skip
 """Codes tested in files of their own."""
 

@@ -88,7 +88,7 @@ def _build_plan(
     if plan is None:
         raise CompileError(
             "the TensorRT builder returned no engine: " + (log.last_errors() or "no reason given"),
-            hint="build.log has the compiler's whole log.",
+            hint="",
         )
     return plan
 

@@ -13,7 +13,8 @@ from trtdeploy.cli.output import OutputFormat, format_rows, sink
 
 def build(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="An ONNX file, or a prepared folder.")
+        Path,
+        typer.Argument(metavar="MODEL", readable=False, help="An ONNX file, or a prepared folder."),
     ],
     profile: options.Profile = "",
     output_dir: Annotated[
@@ -70,7 +71,12 @@ def build(
     sink.format = output
     from trtdeploy import api
     from trtdeploy.config.shape_syntax import parse_shape_table
-    from trtdeploy.core.errors import CheckFailedError, NotPossibleError, UsageError
+    from trtdeploy.core.errors import (
+        CheckFailedError,
+        NotPossibleError,
+        TrtdeployError,
+        UsageError,
+    )
     from trtdeploy.pipeline.request import BuildRequest
     from trtdeploy.pipeline.result import PREPARED
 
@@ -98,17 +104,23 @@ def build(
         ("model", result.model_path),
         ("report", result.folder / "report.html"),
         ("parity", result.parity_verdict),
+        ("assumed", "\n".join(result.manifest.get("shape_notes", []))),
         ("status", "already there, nothing to do (--rebuild forces)" if result.reused else ""),
         ("next", result.next_step),
     ]
-    sink.data(format_rows(rows), result.to_dict())
+    error: TrtdeployError | None = None
     if result.parity_failed:
-        raise CheckFailedError(
+        error = CheckFailedError(
             f"parity: {result.parity_verdict}; {result.folder} is written, but do not ship it",
             hint=f"See where and by how much: trtdeploy report {result.folder}",
         )
-    if result.status == PREPARED and not prepare_only:
-        raise NotPossibleError(
+    elif result.status == PREPARED and not prepare_only:
+        error = NotPossibleError(
             f"no engine was built: {result.reason}. The prepared folder is complete.",
             hint=result.next_step,
         )
+    if error is None:
+        sink.data(format_rows(rows), result.to_dict())
+        return
+    sink.result(format_rows(rows), result.to_dict(), error)
+    raise typer.Exit(error.exit_code)

@@ -13,7 +13,8 @@ from trtdeploy.cli.output import OutputFormat, format_rows, sink
 
 def inspect(
     path: Annotated[
-        Path, typer.Argument(metavar="FILE", help="ONNX file, engine, or output folder.")
+        Path,
+        typer.Argument(metavar="FILE", readable=False, help="ONNX file, engine, or output folder."),
     ],
     output: options.Output = OutputFormat.HUMAN,
 ) -> None:
@@ -65,6 +66,7 @@ def _render_folder(facts: dict[str, Any]) -> str:
         [
             ("kind", "output folder of trtdeploy"),
             ("status", facts["status"]),
+            ("files", "" if facts["is_intact"] else "MISSING OR CHANGED since they were built"),
             ("created", facts["created"]),
             ("source", f"{source.get('file')} (sha256 {str(source.get('sha256'))[:12]})"),
             ("profile", f"{chosen.get('name')}: {chosen.get('recipe')} on {facts['device']}"),

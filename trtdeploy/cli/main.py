@@ -15,7 +15,19 @@ from trtdeploy.core.errors import InputError, TrtdeployError
 
 INTERRUPTED = 130
 _OUTSIDE_CAUSES = frozenset(
-    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG}
+    {
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EROFS,
+        errno.EACCES,
+        errno.EPERM,
+        errno.ENAMETOOLONG,
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.EISDIR,
+        errno.ELOOP,
+        errno.EIO,
+    }
 )
 
 
@@ -60,6 +72,8 @@ def _dispatch(arguments: list[str]) -> int:
         return int(error.exit_code)
     except typer.Abort:
         raise KeyboardInterrupt from None
+    if status == INTERRUPTED:  # typer turns Ctrl-C into this status by itself
+        raise KeyboardInterrupt
     return status if isinstance(status, int) else 0
 
 

@@ -64,5 +64,5 @@ ShapeJson = Annotated[
 ]
 Output = Annotated[OutputFormat, typer.Option("--output", help="Format of the result on stdout.")]
 ModelPath = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="An ONNX file.", show_default=False)
+    Path, typer.Argument(metavar="MODEL", readable=False, help="An ONNX file.", show_default=False)
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from dataclasses import dataclass, field
@@ -36,26 +37,33 @@ class OutputSink:
         """Print a result: ``text`` for people, or ``payload`` as JSON."""
         if self.format is OutputFormat.JSON:
             text = json.dumps(payload, indent=2, ensure_ascii=False, default=str)
-        sys.stdout.write(text.rstrip("\n") + "\n")
-        sys.stdout.flush()
+        else:
+            text = _show_controls(text)
+        try:
+            sys.stdout.write(text.rstrip("\n") + "\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # the reader has gone; keep Python from complaining about it at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def note(self, text: str) -> None:
         """Print something that is not data."""
         self._close_line()
-        sys.stderr.write(text + "\n")
+        sys.stderr.write(_show_controls(text) + "\n")
+
+    def result(self, text: str, payload: dict[str, Any], error: TrtdeployError) -> None:
+        """Print a result that is not what was asked for, and why: one document as JSON."""
+        self.data(text, {**payload, "error": _describe_error(error)})
+        self._explain(error)
 
     def error(self, error: TrtdeployError) -> None:
         """Print an expected error and what to do next."""
-        log_tail = getattr(error, "log_tail", "")
         if self.format is OutputFormat.JSON:
-            description = {
-                "kind": type(error).__name__,
-                "message": error.message,
-                "hint": error.hint,
-                "exit_code": error.exit_code,
-                "log_tail": log_tail,
-            }
-            self.data("", {"error": description})
+            self.data("", {"error": _describe_error(error)})
+        self._explain(error)
+
+    def _explain(self, error: TrtdeployError) -> None:
+        log_tail = getattr(error, "log_tail", "")
         if log_tail:
             self.note("--- end of the compiler's log ---\n" + log_tail + "\n---")
         self.note(f"error: {error.message}")
@@ -81,6 +89,21 @@ class OutputSink:
         if self._line_open:
             sys.stderr.write("\r\x1b[K")
             self._line_open = False
+
+
+def _describe_error(error: TrtdeployError) -> dict[str, Any]:
+    return {
+        "kind": type(error).__name__,
+        "message": error.message,
+        "hint": error.hint,
+        "exit_code": error.exit_code,
+        "log_tail": getattr(error, "log_tail", ""),
+    }
+
+
+def _show_controls(text: str) -> str:
+    """Names come from files: an escape sequence in one must not reach the terminal."""
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
 
 
 def _describe(event: ProgressEvent) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -11,12 +12,15 @@ from trtdeploy.cli import options
 from trtdeploy.cli.output import OutputFormat, sink
 
 if TYPE_CHECKING:
-    from trtdeploy.parity.checking import ParityProgress
+    from trtdeploy.parity.checking import Observer, ParityProgress
 
 
 def parity(
     candidate: Annotated[
-        Path, typer.Argument(metavar="CANDIDATE", help="An output folder, or a typed ONNX file.")
+        Path,
+        typer.Argument(
+            metavar="CANDIDATE", readable=False, help="An output folder, or a typed ONNX file."
+        ),
     ],
     reference: Annotated[
         Path, typer.Option("--reference", "-r", metavar="ONNX", help="The FP32 model.")
@@ -89,7 +93,7 @@ def parity(
         metric=metric,
         max_drop=max_drop,
     )
-    report = api.check_parity(question, progress=_draw)
+    report = api.check_parity(question, progress=_make_observer())
     section = check_parity_section(report.to_dict())
     sink.data(render_parity_console(section), section.model_dump(mode="json"))
     if junit_file is not None:
@@ -99,8 +103,14 @@ def parity(
         raise typer.Exit(1)
 
 
-def _draw(progress: ParityProgress) -> None:
+def _make_observer() -> Observer:
     from trtdeploy.pipeline.progress import ProgressEvent
 
-    place = f"{progress.point.name} ({progress.position} of {progress.total})"
-    sink.progress(ProgressEvent("parity", f"{place}, {progress.samples} samples"))
+    started = time.monotonic()
+
+    def draw(progress: ParityProgress) -> None:
+        place = f"{progress.point.name} ({progress.position} of {progress.total})"
+        detail = f"{place}, {progress.samples} samples"
+        sink.progress(ProgressEvent("parity", detail, time.monotonic() - started))
+
+    return draw

@@ -13,7 +13,10 @@ from trtdeploy.cli.output import OutputFormat, sink
 
 def report(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="An output folder, or a report.json.")
+        Path,
+        typer.Argument(
+            metavar="FOLDER", readable=False, help="An output folder, or a report.json."
+        ),
     ],
     html: Annotated[
         bool, typer.Option("--html", help="Write report.html into the folder.")

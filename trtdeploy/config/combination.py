@@ -183,6 +183,11 @@ def _check_compatibility(profile: DeployProfile, device: DeviceSpec) -> Iterator
 def _check_tensorrt_rtx_options(profile: DeployProfile, _device: DeviceSpec) -> Iterator[str]:
     if profile.backend != "tensorrt_rtx":
         return
+    if profile.build.workspace is not None:
+        yield (
+            "build.workspace: TensorRT-RTX has no use for it, and fails under a small one; "
+            "remove it"
+        )
     if profile.build.hardware_compatibility != "none":
         yield (
             "build.hardware_compatibility: TensorRT-RTX ignores it; "

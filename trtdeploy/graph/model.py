@@ -50,6 +50,7 @@ class OnnxModel:
         proto: The structure. An initializer named in ``weights`` has no data here.
         path: The file it came from.
         weights: Data of the large initializers of the main graph, by name.
+        data_files: Every file beside ``path`` that weights were found in.
         changes: What trtdeploy changed since loading, one sentence each, for the report.
     """
 
@@ -57,6 +58,7 @@ class OnnxModel:
     path: Path
     weights: dict[str, StoredWeight] = field(default_factory=dict)
     changes: list[str] = field(default_factory=list)
+    data_files: set[Path] = field(default_factory=set)
 
     @property
     def graph(self) -> GraphProto:
@@ -88,7 +90,9 @@ class OnnxModel:
         """Return an independent copy; weights on the disk are shared, never written."""
         proto = ModelProto()
         proto.CopyFrom(self.proto)
-        return OnnxModel(proto, self.path, dict(self.weights), list(self.changes))
+        return OnnxModel(
+            proto, self.path, dict(self.weights), list(self.changes), set(self.data_files)
+        )
 
     def iterate_values(self, tensor: TensorProto) -> Iterator[npt.NDArray[np.generic]]:
         """Yield the values of a floating-point initializer in flat chunks."""

@@ -58,7 +58,7 @@ def find_schema(node: NodeProto, opset: int) -> defs.OpSchema | None:
 def _find_schema(op_type: str, opset: int) -> defs.OpSchema | None:
     try:
         return defs.get_schema(op_type, opset, "")
-    except defs.SchemaError:
+    except (defs.SchemaError, TypeError):  # TypeError: an opset number beyond 32 bits
         return None
 
 

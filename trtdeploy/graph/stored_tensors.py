@@ -59,6 +59,8 @@ def register_weights(model: OnnxModel, spans: Sequence[Span | None]) -> None:
         seen.add(tensor.name)
         external = is_external(tensor)
         span = locate_external_data(tensor, folder) if external else inline_span
+        if external and span is not None:
+            model.data_files.add(span.path)
         if span is None:
             _check_size(tensor)
         elif span.length <= INLINE_BYTES:
@@ -70,7 +72,9 @@ def register_weights(model: OnnxModel, spans: Sequence[Span | None]) -> None:
             model.weights[tensor.name] = StoredWeight(span, dtype, dtype)
     for tensor in _iterate_nested_tensors(model.proto):
         if is_external(tensor):
-            _read_into(tensor, locate_external_data(tensor, folder))
+            span = locate_external_data(tensor, folder)
+            model.data_files.add(span.path)
+            _read_into(tensor, span)
         else:
             _check_size(tensor)
 

@@ -10,6 +10,7 @@ from trtdeploy.backends.plan_header import PlanHeader, read_plan_header
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import InputError, ModelFileError
 from trtdeploy.core.tensors import format_shape
+from trtdeploy.pipeline.build_key import is_intact
 from trtdeploy.pipeline.manifest import load_manifest
 
 
@@ -65,6 +66,7 @@ def _inspect_folder(folder: Path) -> dict[str, Any]:
         "device": manifest["profile"].get("device", {}).get("title"),
         "typed_model": manifest["typed_model"],
         "engine": engine,
+        "is_intact": is_intact(folder, manifest),
         "precision": manifest["precision"].get("counts"),
         "constants": manifest["precision"].get("constants"),
         "optimization_profiles": manifest["optimization_profiles"],

@@ -15,11 +15,10 @@ from trtdeploy.graph.model import OnnxModel
 def hash_model(model: OnnxModel) -> str:
     """Return a SHA-256 over the ONNX file and every data file it refers to."""
     own = compute_sha256(model.path)
-    data_files = {weight.span.path for weight in model.weights.values()} - {model.path}
-    if not data_files:
+    if not model.data_files:
         return own
     digest = hashlib.sha256(own.encode())
-    for path in sorted(data_files):
+    for path in sorted(model.data_files):
         digest.update(f"{path.name}:{compute_sha256(path)}".encode())
     return digest.hexdigest()
 

@@ -150,11 +150,13 @@ def _find_earlier(target: Path, key: str, ability: CompileAbility) -> BuildResul
         manifest = load_manifest(target)
     except InputError:
         return None  # written by another version: it will be replaced
-    status = ENGINE if ability.possible else PREPARED
-    same = manifest.get("key") == key and manifest.get("status") == status
-    if not same or not is_intact(target, manifest):
+    found = manifest.get("status")
+    enough = found == ENGINE or (found == PREPARED and not ability.possible)
+    if manifest.get("key") != key or not enough or not is_intact(target, manifest):
         return None
-    return BuildResult(target, status, True, ability.reason, ability.next_step, manifest)
+    if found == ENGINE:
+        return BuildResult(target, ENGINE, True, "", "", manifest)
+    return BuildResult(target, PREPARED, True, ability.reason, ability.next_step, manifest)
 
 
 def _write_folder(

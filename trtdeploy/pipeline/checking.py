@@ -18,10 +18,15 @@ from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.model import OnnxModel, walk_nodes
 from trtdeploy.graph.saving import save_model
 from trtdeploy.pipeline.model_inputs import describe_inputs
-from trtdeploy.pipeline.preflight import add_size_findings, run_preflight
+from trtdeploy.pipeline.preflight import add_recipe_finding, add_size_findings, run_preflight
 from trtdeploy.precision.recipe import RECIPES
 from trtdeploy.precision.typed_model import apply_recipe
 from trtdeploy.preflight.report import CheckReport
+
+_INVALID = frozenset(
+    {"invalid-node", "invalid-graph", "undefined-value", "duplicate-value", "damaged-constant",
+     "opset-too-new", "ir-too-new", "opset-not-named"}
+)  # fmt: skip
 
 
 def check_for_profile(
@@ -47,9 +52,12 @@ def check_for_profile(
             raise
         return report  # with every such node, not only the first
     resolution = resolve_shapes(inputs, resolved.build_shape_requests(shapes))
-    parser = _ask(model, resolved) if ask_parser else None
-    report = run_preflight(model, resolved, resolution.optimization_profiles, parser)
-    return add_size_findings(report, resolution)
+    report = run_preflight(model, resolved, resolution.optimization_profiles)
+    # an invalid graph must not reach the opset converter, which crashes on some
+    if ask_parser and not any(finding.code in _INVALID for finding in report.blockers):
+        parser = _ask(model, resolved)
+        report = run_preflight(model, resolved, resolution.optimization_profiles, parser)
+    return add_size_findings(add_recipe_finding(report, resolved), resolution)
 
 
 def _ask(model: OnnxModel, resolved: ResolvedProfile) -> ParserAnswer | None:

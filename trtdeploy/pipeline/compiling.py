@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from dataclasses import asdict
@@ -88,8 +89,9 @@ def _compile(
         steps.progress(ProgressEvent("compile", phase, elapsed_s, estimate_s))
 
     shared_cache = _find_shared_cache(resolved) if request.timing_cache_path else None
-    if shared_cache is not None and shared_cache.is_file():
-        shutil.copyfile(shared_cache, folder / TIMING_NAME)
+    with contextlib.suppress(OSError):  # timings are only worth time
+        if shared_cache is not None and shared_cache.is_file():
+            shutil.copyfile(shared_cache, folder / TIMING_NAME)
     result = compile_engine(
         request,
         folder / LOG_NAME,
@@ -97,7 +99,8 @@ def _compile(
         progress=report,
     )
     if shared_cache is not None:
-        _publish_cache(folder / TIMING_NAME, shared_cache)
+        with contextlib.suppress(OSError):
+            _publish_cache(folder / TIMING_NAME, shared_cache)
     return result
 
 
@@ -169,10 +172,13 @@ def _describe_origin(manifest: dict[str, Any], request: CompileRequest) -> dict[
     }
 
 
-def _find_shared_cache(resolved: ResolvedProfile) -> Path:
+def _find_shared_cache(resolved: ResolvedProfile) -> Path | None:
     """Timings are worth keeping over builds, for one device and one TensorRT version."""
     root = os.environ.get("TRTDEPLOY_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    base = Path(root) if root else Path.home() / ".cache"
+    try:
+        base = Path(root) if root else Path.home() / ".cache"
+    except RuntimeError:  # a user without a home
+        return None
     version = find_installed(resolved.profile.backend).version
     return base / "trtdeploy" / "timing" / f"{resolved.device.name}-{version}.cache"
 

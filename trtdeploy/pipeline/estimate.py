@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from trtdeploy.core.errors import InputError
 from trtdeploy.pipeline.manifest import load_manifest
@@ -24,13 +25,19 @@ def estimate_compile_s(target: Path, source_sha256: str) -> float | None:
             manifest = load_manifest(folder)
         except InputError:
             continue  # somebody else's folder
-        same = manifest.get("source", {}).get("sha256") == source_sha256
-        seconds = next(
-            (s.get("seconds") for s in manifest.get("steps", []) if s.get("name") == "compile"),
-            None,
+        seconds = (
+            _find_seconds(manifest) if manifest["source"].get("sha256") == source_sha256 else 0
         )
-        if same and isinstance(seconds, (int, float)) and seconds > 0:
-            found = float(seconds)
+        if seconds > 0:
+            found = seconds
             if folder == target:
                 break
     return found
+
+
+def _find_seconds(manifest: dict[str, Any]) -> float:
+    for step in manifest["steps"]:
+        if isinstance(step, dict) and step.get("name") == "compile":
+            seconds = step.get("seconds")
+            return float(seconds) if isinstance(seconds, (int, float)) else 0.0
+    return 0.0

@@ -82,6 +82,8 @@ def load_manifest(folder: Path) -> dict[str, Any]:
         InputError: There is none, it is damaged, or it has a schema this version cannot read.
     """
     path = folder / MANIFEST_NAME
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is not a plain file")  # reading a pipe would wait for ever
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -89,7 +91,7 @@ def load_manifest(folder: Path) -> dict[str, Any]:
             f"{folder} is not an output folder of trtdeploy: it has no {MANIFEST_NAME}",
             hint="Give an ONNX file, or a folder that 'trtdeploy build' wrote.",
         ) from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{path} cannot be read: {error}", hint="Build the folder again."
         ) from error

@@ -20,6 +20,11 @@ if sys.platform != "win32":
     import fcntl
 
 MANIFEST_NAME = "manifest.json"
+OUTPUT_NAMES = frozenset(
+    {"model.onnx", "model.onnx.data", "model.engine", MANIFEST_NAME, "report.json", "report.html",
+     "junit.xml", "timing.cache", "build.log", "reproduce.sh"}
+)  # fmt: skip
+"""Everything a build writes; a folder that holds anything else is somebody's and is left alone."""
 _YOUNG_S = 2.0
 _RENAME_EXCHANGE = 2
 _AT_FDCWD = -100
@@ -29,13 +34,24 @@ def check_replaceable(target: Path) -> None:
     """Refuse to replace anything that trtdeploy did not write.
 
     Raises:
-        InputError: ``target`` is a file, or a non-empty folder without a manifest.
+        InputError: ``target`` is a file, or holds anything but the files of a build.
     """
+    if target.name in ("", ".."):
+        raise InputError(
+            f"{str(target)!r} is where you are, not a folder to write",
+            hint="Name a folder of its own with --output-dir.",
+        )
     if not target.exists() and not target.is_symlink():
         return
-    if target.is_dir() and ((target / MANIFEST_NAME).is_file() or not any(target.iterdir())):
-        return
-    kind = "a folder that trtdeploy did not write" if target.is_dir() else "a file"
+    kind = "a file"
+    if target.is_dir():
+        names = {entry.name for entry in target.iterdir()}
+        foreign = sorted(names - OUTPUT_NAMES)
+        if not names or (not foreign and MANIFEST_NAME in names and len(names) > 1):
+            return
+        kind = "a folder that trtdeploy did not write"
+        if foreign:
+            kind = f"a folder with something in it that trtdeploy did not write: {foreign[0]!r}"
     raise InputError(
         f"{target} exists and is {kind}; it is left alone",
         hint="Choose another place with --output-dir, or move it away yourself.",

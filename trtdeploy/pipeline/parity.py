@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
@@ -16,7 +17,7 @@ from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.normalization import normalize_model
 from trtdeploy.graph.saving import save_model
 from trtdeploy.graph.structure import has_same_structure
-from trtdeploy.parity.batch import find_batch_layout
+from trtdeploy.parity.batch import BatchLayout, find_batch_layout
 from trtdeploy.parity.checking import Observer, ParityPlan, ParitySubject, check_parity
 from trtdeploy.parity.comparison import ComparisonRules
 from trtdeploy.parity.noise import NoiseSource, expect_emulation, round_inputs
@@ -26,7 +27,12 @@ from trtdeploy.parity.noise_figures import (
     SHOWN_ONLY,
     NoiseLimits,
 )
-from trtdeploy.parity.points import find_independence_points, find_points
+from trtdeploy.parity.points import (
+    ParityPoint,
+    find_independence_points,
+    find_points,
+    with_batch,
+)
 from trtdeploy.parity.result import ParityReport
 from trtdeploy.parity.runner import Feeds, FeedsMaker, Runner
 from trtdeploy.parity.samples import open_samples
@@ -39,6 +45,8 @@ from trtdeploy.precision.recipe import RECIPES
 from trtdeploy.precision.typed_model import apply_recipe
 
 EMULATED = "emulated on CPU"
+MOST_ELEMENTS = 20_000_000
+"""Input elements per run; YOLOv8n needs about 90 bytes for each, twice over."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +80,9 @@ def run_parity(request: ParityRequest, progress: Observer | None = None) -> Pari
         noise = _find_noise(stack, request, model, reference, folder)
         profiles = request.optimization_profiles
         judgement = request.judgement
+        points, notes = _fit_memory(find_points(profiles, batch), batch)
         plan = ParityPlan(
-            points=find_points(profiles, batch),
+            points=points,
             tolerance=make_tolerance_provider(
                 request.recipe, atol=judgement.atol, rtol=judgement.rtol
             ),
@@ -88,7 +97,7 @@ def run_parity(request: ParityRequest, progress: Observer | None = None) -> Pari
             candidate=request.candidate.name,
             data=inputs.description,
             is_synthetic=inputs.is_synthetic,
-            notes=inputs.notes,
+            notes=(*inputs.notes, *notes),
         )
         report = check_parity(
             reference,
@@ -99,6 +108,30 @@ def run_parity(request: ParityRequest, progress: Observer | None = None) -> Pari
             progress=progress,
         )
         return add_task_metric(report, request, reference, candidate, model)
+
+
+def _fit_memory(
+    points: tuple[ParityPoint, ...], batch: BatchLayout | None
+) -> tuple[tuple[ParityPoint, ...], tuple[str, ...]]:
+    """Make the batch of huge points smaller, and say so: a laptop must survive the check."""
+    fitted, notes = [], []
+    for point in points:
+        elements = sum(math.prod(shape) for shape in point.shapes.values())
+        size = 1 if batch is None else _find_batch_size(point, batch)
+        wanted = max(size * MOST_ELEMENTS // max(elements, 1), 1)
+        if batch is None or wanted >= size:
+            fitted.append(point)
+            continue
+        fitted.append(replace(with_batch(point, batch, wanted), name=point.name))
+        notes.append(
+            f"point {point.name} was run with batch {wanted} instead of {size}: its inputs hold "
+            f"{elements:,} elements, and {MOST_ELEMENTS:,} are run at once on a CPU"
+        )
+    return tuple(fitted), tuple(notes)
+
+
+def _find_batch_size(point: ParityPoint, batch: BatchLayout) -> int:
+    return next((point.shapes[n][axis] for n, axis in batch.inputs.items() if n in point.shapes), 1)
 
 
 def _find_inputs(request: ParityRequest, model: OnnxModel) -> _Inputs:

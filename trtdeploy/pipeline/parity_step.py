@@ -11,8 +11,10 @@ from trtdeploy.backends.local_gpu import find_local_gpu
 from trtdeploy.config.combination import find_target_compute_capabilities
 from trtdeploy.config.loading import ResolvedProfile
 from trtdeploy.core.errors import TrtdeployError
+from trtdeploy.graph.loading import load_model
 from trtdeploy.parity.checking import ParityProgress
 from trtdeploy.parity.result import Verdict
+from trtdeploy.pipeline.build_key import hash_model
 from trtdeploy.pipeline.parity import describe_verdict, run_parity
 from trtdeploy.pipeline.parity_request import ParityRequest
 from trtdeploy.pipeline.progress import ProgressEvent
@@ -62,9 +64,12 @@ def is_device_here(resolved: ResolvedProfile, manifest: dict[str, Any]) -> bool:
 
 
 def find_reference(folder: Path, manifest: dict[str, Any]) -> Path | None:
-    """Return the source model of a prepared folder when it lies beside the folder, else None."""
+    """Return the very source model of a prepared folder, if it lies beside it, else None."""
     name = str(manifest["source"].get("file", ""))
     if not name or Path(name).name != name:
         return None
     beside = folder.resolve().parent / name
-    return beside if beside.is_file() else None
+    if not beside.is_file():
+        return None
+    same = hash_model(load_model(beside)) == manifest["source"].get("sha256")
+    return beside if same else None

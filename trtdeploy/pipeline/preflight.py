@@ -11,6 +11,7 @@ from trtdeploy.config.loading import ResolvedProfile
 from trtdeploy.config.optimization_profile import ShapeResolution
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.model import OnnxModel
+from trtdeploy.precision.recipe import RECIPES
 from trtdeploy.preflight.checking import check_model
 from trtdeploy.preflight.finding import WHOLE_GRAPH, Affects, FindingKind, Severity
 from trtdeploy.preflight.report import CheckReport
@@ -18,6 +19,7 @@ from trtdeploy.preflight.target import CheckTarget
 
 _WRONG_SIZE = FindingKind("size-does-not-fit", Severity.BLOCKER, Affects.ENGINE)
 _ASSUMED_SIZE = FindingKind("size-assumed", Severity.NOTE, Affects.ENGINE)
+_NO_RECIPE = FindingKind("recipe-not-available", Severity.BLOCKER, Affects.ENGINE)
 _SIZE_REMEDY = "give it with --shape, --symbol, --value, or 'shapes:' in the profile"
 
 
@@ -46,6 +48,17 @@ def add_size_findings(report: CheckReport, resolution: ShapeResolution) -> Check
     return replace(report, findings=(*wrong, *report.findings, *assumed))
 
 
+def add_recipe_finding(report: CheckReport, resolved: ResolvedProfile) -> CheckReport:
+    """Return the report with a blocker in front when this version lacks the recipe."""
+    recipe = resolved.profile.recipe
+    if recipe in RECIPES:
+        return report
+    text = f"this version of trtdeploy has no recipe {recipe!r}"
+    remedy = f"choose one of {', '.join(sorted(RECIPES))} with --set recipe=NAME"
+    missing = _NO_RECIPE.at(WHOLE_GRAPH, text, remedy)
+    return replace(report, findings=(missing, *report.findings))
+
+
 def summarize(report: CheckReport) -> str:
     """Return e.g. ``no blockers, 2 hazards, 1 note``."""
     parts = []
@@ -60,5 +73,7 @@ def _find_version(resolved: ResolvedProfile) -> str | None:
     if resolved.profile.backend == "onnxruntime":
         return None
     installed = find_installed(resolved.profile.backend).version
-    shipped = next(reversed(resolved.device.jetpack.values()), None)
-    return shipped if resolved.profile.backend == "tensorrt" and shipped else installed
+    if resolved.profile.backend != "tensorrt" or installed:
+        return installed
+    # the oldest TensorRT 10 a JetPack ships: what it takes, the newer ones take too
+    return next((v for v in resolved.device.jetpack.values() if v.startswith("10.")), None)

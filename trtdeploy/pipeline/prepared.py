@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from trtdeploy.config.loading import ResolvedProfile, restore_deploy_profile
+from trtdeploy.config.shape_table import ShapeTable
 from trtdeploy.core.errors import InputError, NotPossibleError, UsageError
 from trtdeploy.core.ranges import OptimizationProfile
+from trtdeploy.graph.loading import load_model
 from trtdeploy.pipeline.build_key import is_intact
 from trtdeploy.pipeline.compiling import compile_folder
 from trtdeploy.pipeline.environment import describe_environment
@@ -43,21 +45,24 @@ def build_prepared(
     folder = request.model
     manifest = load_manifest(folder)
     _refuse_options(request)
+    _require_plain_files(folder, manifest)
     if not is_intact(folder, {**manifest, "engine": None}):
         raise InputError(
             f"{folder}: the typed model differs from the one in manifest.json, or is missing",
             hint="Copy the folder again; it must not be changed by hand.",
         )
+    _require_own_weights(folder, manifest)
     resolved = restore_deploy_profile(manifest["profile"], str(folder / "manifest.json"))
     target = request.output_dir or folder
-    if manifest.get("status") == ENGINE and not request.rebuild and is_intact(folder, manifest):
+    is_done = manifest.get("status") == ENGINE and target == folder and not request.rebuild
+    if is_done and is_intact(folder, manifest):
         return BuildResult(folder, ENGINE, True, "", "", manifest)
     ability = judge_ability(resolved, target)
     if not ability.possible:
         raise NotPossibleError(ability.reason, hint=ability.next_step)
     steps = StepRunner(progress, manifest["steps"])
     with open_output_folder(target) as fresh:
-        for name in [*manifest["typed_model"]["files"], "reproduce.sh"]:
+        for name in manifest["typed_model"]["files"]:
             _take_over(folder / name, fresh / name)
         manifest["environment"] = describe_environment()
         compile_folder(fresh, target, manifest, resolved, steps)
@@ -102,12 +107,33 @@ def _refuse_options(request: BuildRequest) -> None:
         "--pin": request.pins,
         "--data": request.data,
         "--prepare-only": request.prepare_only,
+        "sizes": request.shapes != ShapeTable(),
     }
     used = [name for name, value in given.items() if value]
     if used:
         raise UsageError(
             f"{request.model} is a prepared folder, which settled {', '.join(used)} already",
             hint="Build from the ONNX file again to change them.",
+        )
+
+
+def _require_plain_files(folder: Path, manifest: dict[str, Any]) -> None:
+    for name in sorted(manifest["typed_model"]["files"]):
+        path = folder / name
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise InputError(f"{path} is not a plain file; it is left alone")
+
+
+def _require_own_weights(folder: Path, manifest: dict[str, Any]) -> None:
+    """Refuse a typed model that would read anything but the files its manifest lists."""
+    listed = set(manifest["typed_model"]["files"])
+    path = folder / manifest["typed_model"]["file"]
+    others = {file.name for file in load_model(path).data_files}
+    if others - listed:
+        raise InputError(
+            f"{path} keeps weights in {sorted(others - listed)[0]!r}, which its manifest does not "
+            "list",
+            hint="Copy the folder again; it must not be changed by hand.",
         )
 
 

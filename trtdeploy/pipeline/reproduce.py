@@ -24,7 +24,7 @@ def render_reproduce_script(
         profiles: Optimization profiles as resolved; several come from the deploy profile itself.
         environment: Versions, for the comments.
     """
-    command = ["trtdeploy", "build", source["file"], "--profile", request.profile]
+    command = ["trtdeploy", "build", f"./{source['file']}", "--profile", str(request.profile)]
     for text in request.overrides:
         command += ["--set", text]
     for pattern in request.pins:
@@ -33,9 +33,14 @@ def render_reproduce_script(
         command += ["--data", request.data.name]
     if request.prepare_only:
         command.append("--prepare-only")
+    dynamic = {
+        entry["name"]
+        for entry in source["inputs"]
+        if entry["shape"] is None or any(isinstance(dim, str) for dim in entry["shape"])
+    }
     if len(profiles) == 1:
         for name, shape in profiles[0].shapes.items():
-            if shape.min != shape.max and name not in profiles[0].values:
+            if name in dynamic:
                 command += ["--shape", format_shape_argument(name, shape)]
         for name, values in profiles[0].values.items():
             command += ["--value", format_value_argument(name, values)]

@@ -64,7 +64,7 @@ class StepRunner:
         try:
             yield record
         except BaseException:
-            record.status = "failed"
+            record.status, record.detail = "failed", record.detail or "failed"
             raise
         finally:
             record.seconds = round(self._clock() - started, 3)

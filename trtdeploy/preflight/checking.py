@@ -16,6 +16,7 @@ from trtdeploy.preflight.checks.engine_types import FindEngineTypesCheck
 from trtdeploy.preflight.checks.fixed_batch import FindFixedBatchCheck
 from trtdeploy.preflight.checks.fixed_reshapes import FindFixedReshapesCheck
 from trtdeploy.preflight.checks.invalid_nodes import FindInvalidNodesCheck
+from trtdeploy.preflight.checks.narrow_source import FindNarrowSourceCheck
 from trtdeploy.preflight.checks.node_names import FindNodeNamesCheck
 from trtdeploy.preflight.checks.parser_errors import FindParserErrorsCheck
 from trtdeploy.preflight.checks.profile_inputs import FindProfileInputsCheck
@@ -54,6 +55,7 @@ ALL_CHECKS: tuple[PreflightCheck, ...] = (
     FindQuantizationCheck(),
     FindQuantizationPairsCheck(),
     FindTrainingModeCheck(),
+    FindNarrowSourceCheck(),
     FindRandomNodesCheck(),
     FindShapeConflictsCheck(),
     FindFixedReshapesCheck(),
