@@ -43,6 +43,7 @@ from trtdeploy.core.errors import DeployProfileError
         ("rtx4090-bf16", ["build.compute_capabilities=[7.5]"], "7.5 has no BF16"),
         ("rtx4090-fp16", ["build.hardware_compatibility=ampere_plus"], "TensorRT-RTX ignores it"),
         ("rtx4090-fp16", ["build.version_compatible=true"], "the release that built it"),
+        ("rtx4090-fp16", ["build.workspace=4GiB"], "has no use for it"),
         ("h100-fp8", ["build.hardware_compatibility=ampere_plus"], "GPUs without FP8"),
         ("h100-fp16", ["build.exclude_lean_runtime=true"], "needs build.version_compatible"),
     ],
@@ -58,7 +59,7 @@ def test_all_wrong_combinations_come_at_once() -> None:
     with pytest.raises(DeployProfileError) as caught:
         load_deploy_profile("orin-fp16", overrides)
     lines = caught.value.message.splitlines()
-    assert len(lines) == 6
+    assert len(lines) == 7
     assert all(line.startswith("orin-fp16.yaml: ") for line in lines)
 
 
