@@ -46,7 +46,8 @@ def test_results_stay_and_both_versions_rise(opset: int, ir: int) -> None:
         f"IR version raised from 6 to {ir}",
     ]
     onnx.checker.check_model(found.proto, full_check=True)
-    assert np.array_equal(run(found.proto), run(old_model()))
+    # a few units in the last place: older ONNX Runtimes have another Softmax kernel per opset
+    np.testing.assert_allclose(run(found.proto), run(old_model()), rtol=1e-6)
 
 
 def test_the_model_stays_normal() -> None:
