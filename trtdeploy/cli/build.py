@@ -2,51 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING
 
 import typer
 
 from trtdeploy.cli import options
 from trtdeploy.cli.output import OutputFormat, format_rows, sink
 
+if TYPE_CHECKING:
+    from trtdeploy.core.errors import TrtdeployError
+    from trtdeploy.pipeline.result import BuildResult
+
 
 def build(
-    model: Annotated[
-        Path,
-        typer.Argument(metavar="MODEL", readable=False, help="An ONNX file, or a prepared folder."),
-    ],
+    model: options.BuildInput,
     profile: options.Profile = "",
-    output_dir: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--output-dir", "-o", help="Default: MODEL.PROFILE in this folder."),
-    ] = None,
+    output_dir: options.OutputDir = None,
     overrides: options.Overrides = None,
     shapes: options.Shapes = None,
     symbols: options.Symbols = None,
     values: options.Values = None,
     shape_json: options.ShapeJson = None,
-    pins: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        typer.Option("--pin", metavar="PATTERN", help="Keep these nodes FP32; also 'op:Softmax'."),
-    ] = None,
-    data: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--data", metavar="NPZ", help="Sample inputs, to find values that overflow."),
-    ] = None,
-    prepare_only: Annotated[
-        bool, typer.Option("--prepare-only", help="Stop before compiling; that is a success then.")
-    ] = False,
-    debug_precision: Annotated[
-        bool,
-        typer.Option("--debug-precision", help="Detailed verbosity and TensorRT's DEBUG flag."),
-    ] = False,
-    no_parity: Annotated[
-        bool, typer.Option("--no-parity", help="Do not compare with the FP32 model.")
-    ] = False,
-    rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Build even if this very result is there already.")
-    ] = False,
+    pins: options.Pins = None,
+    data: options.RangeData = None,
+    prepare_only: options.PrepareOnly = False,
+    debug_precision: options.DebugPrecision = False,
+    no_parity: options.NoParity = False,
+    rebuild: options.Rebuild = False,
     output: options.Output = OutputFormat.HUMAN,
 ) -> None:
     """Build an engine from an ONNX model.
@@ -71,14 +53,8 @@ def build(
     sink.format = output
     from trtdeploy import api
     from trtdeploy.config.shape_syntax import parse_shape_table
-    from trtdeploy.core.errors import (
-        CheckFailedError,
-        NotPossibleError,
-        TrtdeployError,
-        UsageError,
-    )
+    from trtdeploy.core.errors import UsageError
     from trtdeploy.pipeline.request import BuildRequest
-    from trtdeploy.pipeline.result import PREPARED
 
     if not profile and not model.is_dir():
         raise UsageError(
@@ -97,30 +73,43 @@ def build(
         rebuild=rebuild,
         check_parity=not no_parity,
     )
-    result = api.build(request, progress=sink.progress)
-    rows: list[tuple[str, object]] = [
-        ("folder", result.folder),
-        ("engine", result.engine_path or "none yet"),
-        ("model", result.model_path),
-        ("report", result.folder / "report.html"),
-        ("parity", result.parity_verdict),
-        ("assumed", "\n".join(result.manifest.get("shape_notes", []))),
-        ("status", "already there, nothing to do (--rebuild forces)" if result.reused else ""),
-        ("next", result.next_step),
-    ]
-    error: TrtdeployError | None = None
+    _print_result(api.build(request, progress=sink.progress), prepare_only=prepare_only)
+
+
+def _print_result(result: BuildResult, *, prepare_only: bool) -> None:
+    """Print what was built; end with the exit code of what was not."""
+    text = format_rows(
+        [
+            ("folder", result.folder),
+            ("engine", result.engine_path or "none yet"),
+            ("model", result.model_path),
+            ("report", result.folder / "report.html"),
+            ("parity", result.parity_verdict),
+            ("assumed", "\n".join(result.manifest.get("shape_notes", []))),
+            ("status", "already there, nothing to do (--rebuild forces)" if result.reused else ""),
+            ("next", result.next_step),
+        ]
+    )
+    error = _find_error(result, prepare_only=prepare_only)
+    if error is None:
+        sink.data(text, result.to_dict())
+        return
+    sink.result(text, result.to_dict(), error)
+    raise typer.Exit(error.exit_code)
+
+
+def _find_error(result: BuildResult, *, prepare_only: bool) -> TrtdeployError | None:
+    from trtdeploy.core.errors import CheckFailedError, NotPossibleError
+    from trtdeploy.pipeline.result import PREPARED
+
     if result.parity_failed:
-        error = CheckFailedError(
+        return CheckFailedError(
             f"parity: {result.parity_verdict}; {result.folder} is written, but do not ship it",
             hint=f"See where and by how much: trtdeploy report {result.folder}",
         )
-    elif result.status == PREPARED and not prepare_only:
-        error = NotPossibleError(
+    if result.status == PREPARED and not prepare_only:
+        return NotPossibleError(
             f"no engine was built: {result.reason}. The prepared folder is complete.",
             hint=result.next_step,
         )
-    if error is None:
-        sink.data(format_rows(rows), result.to_dict())
-        return
-    sink.result(format_rows(rows), result.to_dict(), error)
-    raise typer.Exit(error.exit_code)
+    return None

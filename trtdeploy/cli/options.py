@@ -66,3 +66,48 @@ Output = Annotated[OutputFormat, typer.Option("--output", help="Format of the re
 ModelPath = Annotated[
     Path, typer.Argument(metavar="MODEL", readable=False, help="An ONNX file.", show_default=False)
 ]
+OutputDir = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--output-dir", "-o", help="Default: MODEL.PROFILE in this folder."),
+]
+Pins = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--pin", metavar="PATTERN", help="Keep these nodes FP32; also 'op:Softmax'."),
+]
+RangeData = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--data", metavar="PATH", help="Samples: npz, npy, a folder of them, images."),
+]
+PrepareOnly = Annotated[
+    bool, typer.Option("--prepare-only", help="Stop before compiling; that is a success then.")
+]
+DebugPrecision = Annotated[
+    bool, typer.Option("--debug-precision", help="Detailed verbosity, TensorRT's DEBUG flag.")
+]
+NoParity = Annotated[bool, typer.Option("--no-parity", help="Do not compare with the FP32 model.")]
+Rebuild = Annotated[
+    bool, typer.Option("--rebuild", help="Build even if this very result is there already.")
+]
+BuildInput = Annotated[
+    Path, typer.Argument(metavar="MODEL", readable=False, help="ONNX file, or prepared folder.")
+]
+Candidate = Annotated[
+    Path, typer.Argument(metavar="CANDIDATE", readable=False, help="Output folder, or typed ONNX.")
+]
+Reference = Annotated[
+    Path, typer.Option("--reference", "-r", metavar="ONNX", help="The FP32 model.")
+]
+Match = Annotated[
+    str, typer.Option("--match", metavar="order|rows", help="'rows': rows in any order.")
+]
+Metric = Annotated[
+    str, typer.Option("--metric", metavar="NAME", help="top1, miou, or module:function.")
+]
+MaxDrop = Annotated[float, typer.Option("--max-drop", help="How far the metric may fall.")]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Fail what is worse than rounding explains, too.")
+]
+JunitFile = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option("--junit-file", metavar="PATH", help="Write a JUnit file for CI."),
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,44 +13,24 @@ from trtdeploy.cli.output import OutputFormat, sink
 
 if TYPE_CHECKING:
     from trtdeploy.parity.checking import Observer, ParityProgress
+    from trtdeploy.parity.result import ParityReport
 
 
 def parity(
-    candidate: Annotated[
-        Path,
-        typer.Argument(
-            metavar="CANDIDATE", readable=False, help="An output folder, or a typed ONNX file."
-        ),
-    ],
-    reference: Annotated[
-        Path, typer.Option("--reference", "-r", metavar="ONNX", help="The FP32 model.")
-    ],
+    candidate: options.Candidate,
+    reference: options.Reference,
     profile: options.Profile = "",
     overrides: options.Overrides = None,
     shapes: options.Shapes = None,
     symbols: options.Symbols = None,
     values: options.Values = None,
     shape_json: options.ShapeJson = None,
-    data: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--data", metavar="PATH", help="Samples: npz, npy, a folder of them, images."),
-    ] = None,
-    match: Annotated[
-        str, typer.Option("--match", metavar="order|rows", help="'rows': rows in any order.")
-    ] = "order",
-    metric: Annotated[
-        str, typer.Option("--metric", metavar="NAME", help="top1, miou, or module:function.")
-    ] = "",
-    max_drop: Annotated[
-        float, typer.Option("--max-drop", help="How far the metric may fall.")
-    ] = 0.0,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Fail what is worse than rounding explains, too.")
-    ] = False,
-    junit_file: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--junit-file", metavar="PATH", help="Write a JUnit file for CI."),
-    ] = None,
+    data: options.RangeData = None,
+    match: options.Match = "order",
+    metric: options.Metric = "",
+    max_drop: options.MaxDrop = 0.0,
+    strict: options.Strict = False,
+    junit_file: options.JunitFile = None,
     output: options.Output = OutputFormat.HUMAN,
 ) -> None:
     """Compare a candidate with its FP32 model.
@@ -74,11 +54,7 @@ def parity(
     from trtdeploy import api
     from trtdeploy.config.shape_syntax import parse_shape_table
     from trtdeploy.core.errors import UsageError
-    from trtdeploy.core.files import save_text
     from trtdeploy.pipeline.parity_command import ParityQuestion
-    from trtdeploy.report.console import render_parity_console
-    from trtdeploy.report.junit import render_parity_junit
-    from trtdeploy.report.loading import check_parity_section
 
     if match not in ("order", "rows"):
         raise UsageError(f"--match is 'order' or 'rows', not {match!r}")
@@ -94,13 +70,22 @@ def parity(
         max_drop=max_drop,
     )
     report = api.check_parity(question, progress=_make_observer())
+    _print_report(report, junit_file)
+    if not report.is_accepted(allow_suspect=not strict):
+        raise typer.Exit(1)
+
+
+def _print_report(report: ParityReport, junit_file: Path | None) -> None:
+    from trtdeploy.core.files import save_text
+    from trtdeploy.report.console import render_parity_console
+    from trtdeploy.report.junit import render_parity_junit
+    from trtdeploy.report.loading import check_parity_section
+
     section = check_parity_section(report.to_dict())
     sink.data(render_parity_console(section), section.model_dump(mode="json"))
     if junit_file is not None:
         save_text(junit_file, render_parity_junit(section))
         sink.note(f"wrote {junit_file}")
-    if not report.is_accepted(allow_suspect=not strict):
-        raise typer.Exit(1)
 
 
 def _make_observer() -> Observer:
