@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import NotPossibleError
 from trtdeploy.core.names import suggest_name
+from trtdeploy.precision.quantization.scheme import QuantizedType
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Recipe:
         tf32: TensorRT may use TF32 inside FP32 matrix products.
         opset: Lowest opset whose operators take ``low`` (bfloat16 Conv and pooling: 22).
         summary: One line for people.
+        quantized: The 8-bit type that layers are quantized to; None quantizes nothing.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Recipe:
     tf32: bool
     opset: int
     summary: str
+    quantized: QuantizedType | None = None
 
 
 RECIPES = {
