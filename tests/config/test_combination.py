@@ -46,6 +46,9 @@ from trtdeploy.core.errors import DeployProfileError
         ("rtx4090-fp16", ["build.workspace=4GiB"], "has no use for it"),
         ("h100-fp8", ["build.hardware_compatibility=ampere_plus"], "GPUs without FP8"),
         ("h100-fp16", ["build.exclude_lean_runtime=true"], "needs build.version_compatible"),
+        ("orin-int8", ["precision.nodes={head: fp8}"], "'head': fp8: Jetson Orin Nano 8 GB"),
+        ("orin-fp16", ["precision.nodes={head: int8}"], "recipe fp16 quantizes nothing"),
+        ("orin-int8", ["recipe=int8-fp32", "precision.nodes={a: fp16}"], "use recipe int8"),
     ],
 )
 def test_wrong_combination_says_why(name: str, overrides: list[str], expected: str) -> None:

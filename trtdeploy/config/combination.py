@@ -22,6 +22,8 @@ from trtdeploy.core.units import format_bytes
 
 _GPU_ONLY_RECIPES = frozenset({"tf32", "bf16", "fp8"})
 _DLA_RECIPES = frozenset({"fp16", "int8"})
+_QUANTIZING_RECIPES = frozenset({"int8", "int8-fp32", "fp8"})
+_NODE_PRECISIONS: dict[str, Precision] = {"int8": "int8", "fp8": "fp8", "fp8-e5m2": "fp8"}
 _ANY_BACKEND_OPTIONS = frozenset({"timeout_s"})
 
 
@@ -31,7 +33,7 @@ def find_combination_problems(profile: DeployProfile, device: DeviceSpec) -> tup
     Each line starts with the key to change; an empty tuple means a sound combination.
     """
     checks = (
-        _check_recipe, _check_backend, _check_typing, _check_onnxruntime, _check_dla,
+        _check_recipe, _check_nodes, _check_backend, _check_typing, _check_onnxruntime, _check_dla,
         _check_memory, _check_targets, _check_compatibility, _check_tensorrt_rtx_options,
     )  # fmt: skip
     return tuple(problem for check in checks for problem in check(profile, device))
@@ -71,6 +73,23 @@ def _check_recipe(profile: DeployProfile, device: DeviceSpec) -> Iterator[str]:
             yield (
                 f"recipe: {profile.recipe}: {_name_device(device)} has no {precision.upper()}; "
                 f"{_explain_precision(precision, device)}; use {_suggest_recipes(device)}"
+            )
+
+
+def _check_nodes(profile: DeployProfile, device: DeviceSpec) -> Iterator[str]:
+    quantizes = profile.recipe in _QUANTIZING_RECIPES
+    for pattern, kind in profile.precision.nodes.items():
+        place = f"precision.nodes: {pattern!r}: {kind}"
+        if kind == "fp32":
+            continue
+        if not quantizes:
+            yield f"{place}: recipe {profile.recipe} quantizes nothing; use recipe int8 or fp8"
+        elif kind == "fp16" and profile.recipe == "int8-fp32":
+            yield f"{place}: recipe int8-fp32 leaves what is not quantized FP32; use recipe int8"
+        elif kind != "fp16" and (need := _NODE_PRECISIONS[kind]) not in device.precisions:
+            yield (
+                f"{place}: {_name_device(device)} has no {need.upper()}; "
+                f"{_explain_precision(need, device)}"
             )
 
 

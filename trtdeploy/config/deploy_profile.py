@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal, get_args
 
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator
 
+from trtdeploy.config.calibration import CalibrationSection
 from trtdeploy.config.compute_capability import Precision
 from trtdeploy.config.model_base import (
     ByteSize,
@@ -49,6 +50,7 @@ def _explain_missing_recipe(value: object) -> object:
     return value
 
 
+NodePrecision = Literal["fp32", "fp16", "int8", "fp8", "fp8-e5m2"]
 NonEmptyText = Annotated[str, StringConstraints(min_length=1)]
 
 
@@ -57,11 +59,18 @@ class PrecisionSection(ConfigModel):
 
     Attributes:
         keep_fp32: Node names or glob patterns that stay FP32.
+        nodes: Precision by node name, glob pattern or ``op:Operator``, where the recipe's own
+            choice is not wanted; ``fp16`` leaves a node unquantized.
         io: ``keep`` leaves the model's inputs and outputs at their types, ``recipe`` changes them.
     """
 
     keep_fp32: tuple[NonEmptyText, ...] = ()
+    nodes: dict[NonEmptyText, NodePrecision] = Field(default_factory=dict)
     io: Literal["keep", "recipe"] = "keep"
+
+    def list_pins(self) -> tuple[str, ...]:
+        """Return what ``--pin`` would be given for the same effect."""
+        return (*self.keep_fp32, *(f"{kind}:{pattern}" for pattern, kind in self.nodes.items()))
 
 
 class BuildSection(ConfigModel):
@@ -126,6 +135,7 @@ class DeployProfile(ConfigModel):
         shapes: Sizes that hold for every optimization profile.
         optimization_profiles: Several profiles in one engine, each over ``shapes``.
         parity: Tolerances.
+        calibration: How thresholds of quantized tensors are chosen.
         preprocessing: How image files become inputs; None when the profile does not say.
     """
 
@@ -140,6 +150,7 @@ class DeployProfile(ConfigModel):
     shapes: ShapesSection = ShapesSection()
     optimization_profiles: tuple[NamedShapeTable, ...] = ()
     parity: ParitySection = ParitySection()
+    calibration: CalibrationSection = CalibrationSection()
     preprocessing: PreprocessingSection | None = None
 
     @field_validator("optimization_profiles")
