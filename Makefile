@@ -10,7 +10,7 @@ MODEL := pp-ocrv6-det
 MODEL_FILE := models/downloads/PP-OCRv6_det_small.onnx
 PROFILE := rtx4090-fp16
 DEMO_DIR := build/demo
-SOURCES := $(shell find trtdeploy profiles -name '*.py' -o -name '*.yaml' -o -name '*.json' -o -name py.typed)
+SOURCES := models/zoo.yaml $(shell find trtdeploy profiles -name '*.py' -o -name '*.yaml' -o -name '*.json' -o -name py.typed)
 CACHES := .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -55,7 +55,7 @@ $(TEST_VENV)/.installed: pyproject.toml | python-version
 	@touch $@
 
 demo: $(VENV)/.installed
-	$(VENV)/bin/python models/fetch.py $(MODEL)
+	$(VENV)/bin/trtdeploy models fetch $(MODEL) --output-dir $(dir $(MODEL_FILE))
 	$(VENV)/bin/trtdeploy build $(MODEL_FILE) --profile $(PROFILE) --output-dir $(DEMO_DIR)
 	@echo
 	@test -s $(DEMO_DIR)/model.engine || { echo "error: no engine was written" >&2; exit 1; }

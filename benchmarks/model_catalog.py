@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -71,8 +70,9 @@ def fetch_zoo(progress: Callable[[str], None]) -> None:
         subprocess.CalledProcessError: The download failed.
     """
     progress("fetching the zoo models")
-    command: Command = [sys.executable, ROOT / "models" / "fetch.py", "--all"]
-    subprocess.run(command, check=True, stdout=sys.stderr)
+    fetch = ("models", "fetch", *_read_zoo(), "--output-dir", _DOWNLOADS)
+    command: Command = [sys.executable, "-m", "trtdeploy", *fetch]
+    subprocess.run(command, check=True, stdout=sys.stderr, cwd=ROOT)
 
 
 def provide(name: str, python: Path, folder: Path) -> Model:
@@ -121,5 +121,8 @@ def parse_shapes(texts: Iterable[str]) -> dict[str, list[int]]:
 
 
 def _read_zoo() -> dict[str, str]:
-    zoo = json.loads((ROOT / "models" / "zoo.json").read_text(encoding="utf-8"))
-    return {name: entry["file"] for name, entry in zoo["models"].items()}
+    # --help of these scripts runs on a Python without packages
+    from trtdeploy.zoo.catalogue import load_zoo
+
+    models = load_zoo(ROOT / "models" / "zoo.yaml").models
+    return {name: model.root for name, model in models.items() if model.kind == "onnx"}

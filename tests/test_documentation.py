@@ -6,6 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.pipeline.models import save_convnet
@@ -23,6 +24,8 @@ def read_commands() -> list[str]:
 @pytest.mark.skipif(not is_installed("tensorrt_rtx"), reason="TensorRT-RTX is not installed")
 def test_commands_of_the_readme_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_convnet(tmp_path / "yolov8n.onnx")
+    images = np.random.default_rng(0).normal(0, 1, (8, 3, 64, 64)).astype(np.float32)
+    np.savez(tmp_path / "images.npz", images=images)
     monkeypatch.chdir(tmp_path)
     commands = read_commands()
     assert len(commands) >= 8

@@ -43,6 +43,7 @@ def test_wheel_carries_the_package_and_the_profiles(wheel_names: set[str]) -> No
     expected = {path.relative_to(ROOT).as_posix() for path in package}
     expected |= {f"trtdeploy/profiles_data/{p.relative_to(ROOT / 'profiles')}" for p in profiles}
     assert "trtdeploy/profiles_data/rtx4090-fp16.yaml" in expected
+    expected.add("trtdeploy/zoo_data/zoo.yaml")
     assert not expected - wheel_names
 
 
@@ -57,6 +58,6 @@ def test_wheel_carries_nothing_else(wheel_names: set[str]) -> None:
 def test_source_package_is_whole(tmp_path: Path) -> None:
     with tarfile.open(build("sdist", tmp_path)) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"LICENSE", "Makefile", "pyproject.toml", "models/zoo.json"} <= names
+    assert {"LICENSE", "Makefile", "pyproject.toml", "models/zoo.yaml"} <= names
     assert {"tests/conftest.py", "profiles/rtx4090-fp16.yaml"} <= names
     assert not [name for name in names if name.startswith((".venv", "build/", "models/downloads"))]

@@ -4,9 +4,11 @@ The public API loads on first use, so ``import trtdeploy`` costs nothing::
 
     import trtdeploy
 
+    trtdeploy.export_onnx("torchvision:resnet50", "resnet50.onnx")
     result = trtdeploy.build("yolov8n.onnx", "orin-fp16")
     report = trtdeploy.check("yolov8n.onnx", "orin-fp16")
     parity = trtdeploy.check_parity("yolov8n.orin-fp16", "yolov8n.onnx")
+    pins = trtdeploy.find_pins("minilm.onnx", "orin-int8", calibration_data="sentences.npz")
     facts = trtdeploy.inspect("yolov8n.orin-fp16")
     with trtdeploy.load("yolov8n.orin-fp16") as session:
         outputs = session.run({"images": images})
@@ -18,11 +20,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trtdeploy.api import build, check, check_parity, inspect, load
+    from trtdeploy.api import build, check, check_parity, export_onnx, find_pins, inspect, load
     from trtdeploy.backends.session import Session
     from trtdeploy.core.errors import TrtdeployError
+    from trtdeploy.export.request import ExportRequest
+    from trtdeploy.export.result import ExportResult
     from trtdeploy.parity.result import ParityReport
     from trtdeploy.pipeline.parity_command import ParityQuestion
+    from trtdeploy.pipeline.pinning_report import PinningReport
+    from trtdeploy.pipeline.pinning_request import PinRequest
     from trtdeploy.pipeline.request import BuildRequest
     from trtdeploy.pipeline.result import BuildResult
     from trtdeploy.preflight.report import CheckReport
@@ -33,6 +39,12 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "build": "trtdeploy.api",
     "check": "trtdeploy.api",
+    "export_onnx": "trtdeploy.api",
+    "ExportRequest": "trtdeploy.export.request",
+    "ExportResult": "trtdeploy.export.result",
+    "find_pins": "trtdeploy.api",
+    "PinRequest": "trtdeploy.pipeline.pinning_request",
+    "PinningReport": "trtdeploy.pipeline.pinning_report",
     "inspect": "trtdeploy.api",
     "check_parity": "trtdeploy.api",
     "ParityReport": "trtdeploy.parity.result",
@@ -50,8 +62,12 @@ __all__ = [
     "BuildRequest",
     "BuildResult",
     "CheckReport",
+    "ExportRequest",
+    "ExportResult",
     "ParityQuestion",
     "ParityReport",
+    "PinRequest",
+    "PinningReport",
     "Session",
     "SessionOptions",
     "TrtdeployError",
@@ -59,6 +75,8 @@ __all__ = [
     "build",
     "check",
     "check_parity",
+    "export_onnx",
+    "find_pins",
     "inspect",
     "load",
 ]

@@ -7,12 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trtdeploy.config.shape_table import ShapeTable
+from trtdeploy.export.exporting import export_model
+from trtdeploy.export.request import ExportRequest
+from trtdeploy.export.result import ExportResult
+from trtdeploy.inspection.engine_files import refuse_engine
 from trtdeploy.inspection.inspecting import inspect_path
 from trtdeploy.parity.checking import Observer
 from trtdeploy.parity.result import ParityReport
 from trtdeploy.pipeline.building import build_model
 from trtdeploy.pipeline.checking import check_for_profile
 from trtdeploy.pipeline.parity_command import ParityQuestion, answer_parity
+from trtdeploy.pipeline.pinning import find_pins as search_pins
+from trtdeploy.pipeline.pinning_report import PinningReport
+from trtdeploy.pipeline.pinning_request import PinRequest
 from trtdeploy.pipeline.prepared import build_prepared
 from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
 from trtdeploy.pipeline.request import BuildRequest
@@ -58,6 +65,7 @@ def build(
         output_dir=None if output_dir is None else Path(output_dir),
         pins=(pins,) if isinstance(pins, str) else tuple(pins),
     )  # fmt: skip
+    refuse_engine(request.model)
     run = build_prepared if request.model.is_dir() else build_model
     return run(request, progress, _open_engine)
 
@@ -66,6 +74,36 @@ def _open_engine(folder: Path) -> Session:
     from trtdeploy.runtime.loading import LoadRequest, load_session
 
     return load_session(LoadRequest(folder))
+
+
+def export_onnx(
+    source: str | ExportRequest,
+    output: str | Path = "model.onnx",
+    *,
+    profile: str = "",
+    weights: str | Path | None = None,
+    progress: ProgressCallback = ignore_progress,
+) -> ExportResult:
+    """Export a trained model to an ONNX file that is proven against it.
+
+    Args:
+        source: ``torchvision:resnet50``, ``module:callable``, ``yolov8n.pt``, ``model.onnx``, or an
+            ``ExportRequest`` that holds everything; then the other arguments stay empty.
+        output: The file to write.
+        profile: Name or path of the deploy profile the file is for; decides the opset.
+        weights: Trained weights for sources that carry none.
+        progress: Called as steps start and end.
+
+    Raises:
+        TrtdeployError: With ``hint`` and ``exit_code``; nothing is written then.
+    """
+    request = source if isinstance(source, ExportRequest) else ExportRequest(
+        source=source,
+        output=Path(output),
+        profile=profile,
+        weights=None if weights is None else Path(weights),
+    )  # fmt: skip
+    return export_model(request, progress)
 
 
 def check(
@@ -88,6 +126,7 @@ def check(
     Raises:
         TrtdeployError: The model or the profile cannot be read at all.
     """
+    refuse_engine(Path(model))
     return check_for_profile(Path(model), profile, overrides, shapes, ask_parser=ask_parser)
 
 
@@ -121,7 +160,43 @@ def check_parity(
         profile=profile,
         data=None if data is None else Path(data),
     )  # fmt: skip
+    refuse_engine(question.candidate)
+    refuse_engine(question.reference)
     return answer_parity(question, progress, _open_engine)
+
+
+def find_pins(
+    model: str | Path | PinRequest,
+    profile: str = "",
+    *,
+    calibration_data: str | Path | None = None,
+    data: str | Path | None = None,
+    target: str = "",
+    progress: ProgressCallback = ignore_progress,
+) -> PinningReport:
+    """Find the nodes that break a deploy profile's precision, and the fewest to pin.
+
+    Args:
+        model: An FP32 ONNX file, or a ``PinRequest`` that holds everything; then the other
+            arguments stay empty.
+        profile: Name or path of a deploy profile.
+        calibration_data: Samples that a quantizing recipe is calibrated with.
+        data: Samples to compare outputs on.
+        target: E.g. ``sqnr=30`` or ``max=1%``; empty for the recipe's parity tolerance.
+        progress: Told before each run.
+
+    Raises:
+        TrtdeployError: A file cannot be used. A target that no set reaches is in the report.
+    """
+    request = model if isinstance(model, PinRequest) else PinRequest(
+        model=Path(model),
+        profile=profile,
+        data=None if data is None else Path(data),
+        calibration_data=() if calibration_data is None else (Path(calibration_data),),
+        target=target,
+    )  # fmt: skip
+    refuse_engine(request.model)
+    return search_pins(request, progress)
 
 
 def inspect(path: str | Path) -> dict[str, Any]:

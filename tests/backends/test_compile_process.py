@@ -133,7 +133,7 @@ def test_a_missing_library_is_a_missing_dependency(
     with pytest.raises(MissingDependencyError, match=library) as info:
         compile_in(tmp_path)
     assert info.value.exit_code == 4
-    assert "trtdeploy[rtx]" in info.value.hint
+    assert "pip install tensorrt-rtx" in info.value.hint
 
 
 def test_a_missing_package_is_a_missing_dependency(tmp_path: Path) -> None:

@@ -42,17 +42,19 @@ def test_no_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("chip", "found"),
+    ("board", "chip", "found"),
     [
-        ("nvidia,tegra234", LocalGpu("Jetson Orin", "8.7")),
-        ("nvidia,tegra264", LocalGpu("Jetson Thor", "11.0")),
-        ("raspberrypi,5-model-b", None),
+        ("p3768-0000+p3767-0005", "nvidia,tegra234", LocalGpu("Jetson Orin Nano 8 GB", "8.7")),
+        ("p3737-0000+p3701-0005", "nvidia,tegra234", LocalGpu("Jetson AGX Orin 64 GB", "8.7")),
+        ("p9999-0000", "nvidia,tegra234", LocalGpu("Jetson Orin", "8.7")),
+        ("p3971-0050+p3834-0008", "nvidia,tegra264", LocalGpu("Jetson Thor T5000", "11.0")),
+        ("", "raspberrypi,5-model-b", None),
     ],
 )
 def test_device_trees(
-    chip: str, found: LocalGpu | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    board: str, chip: str, found: LocalGpu | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     tree = tmp_path / "compatible"
-    tree.write_bytes(f"nvidia,p3768-0000+p3767-0005\0{chip}\0".encode())
+    tree.write_bytes(f"nvidia,{board}\0{chip}\0".encode())
     assert find_local_gpu(tree) == found

@@ -95,13 +95,6 @@ def test_profiles_and_doctor_speak_json(capsys: pytest.CaptureFixture[str]) -> N
     assert read_json(capsys)["environment"]["packages"]["onnx"]
 
 
-def test_a_recipe_of_a_later_version_is_refused(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["build", "yolov8n.onnx", "-p", "h100-fp8"]) == 5
-    assert "calibration" in capsys.readouterr().err
-
-
 @needs_rtx
 def test_ctrl_c_ends_with_130_and_leaves_nothing(folder: Path) -> None:
     command = [sys.executable, "-m", "trtdeploy", "build", "yolov8n.onnx", "-p", "rtx4090-fp16"]
@@ -165,11 +158,3 @@ def test_escape_sequences_in_names_stay_out_of_the_terminal(
     printed = capsys.readouterr().out
     assert "\x1b" not in printed
     assert "images" in printed
-
-
-def test_check_knows_which_recipes_there_are(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["check", "yolov8n.onnx", "-p", "h100-fp8", "--output", "json"]) == 1
-    codes = {finding["code"] for finding in read_json(capsys)["findings"]}
-    assert "recipe-not-available" in codes

@@ -9,7 +9,7 @@ from trtdeploy.config import (
     find_target_compute_capabilities,
     load_deploy_profile,
 )
-from trtdeploy.core.errors import DeployProfileError
+from trtdeploy.core.errors import UsageError
 
 
 @pytest.mark.parametrize(
@@ -52,18 +52,18 @@ from trtdeploy.core.errors import DeployProfileError
     ],
 )
 def test_wrong_combination_says_why(name: str, overrides: list[str], expected: str) -> None:
-    with pytest.raises(DeployProfileError) as caught:
+    with pytest.raises(UsageError) as caught:
         load_deploy_profile(name, overrides)
     assert expected in caught.value.message
 
 
 def test_all_wrong_combinations_come_at_once() -> None:
     overrides = ["recipe=fp8", "build.dla_core=0", "build.workspace=9GiB", "backend=tensorrt_rtx"]
-    with pytest.raises(DeployProfileError) as caught:
+    with pytest.raises(UsageError) as caught:
         load_deploy_profile("orin-fp16", overrides)
     lines = caught.value.message.splitlines()
     assert len(lines) == 7
-    assert all(line.startswith("orin-fp16.yaml: ") for line in lines)
+    assert all(line.startswith("--set ") and " on orin-fp16.yaml: " in line for line in lines)
 
 
 @pytest.mark.parametrize(

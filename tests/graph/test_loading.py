@@ -223,9 +223,13 @@ def spoiled(dims: list[int], **fields: object) -> TensorProto:
         (spoiled([3]), "should hold 3 values .* but holds 0"),
         (spoiled([-3], raw_data=bytes(12)), "negative dimension"),
         (spoiled([1 << 40, 1 << 40], raw_data=bytes(8)), "but holds 8"),
+        (
+            TensorProto(name="w", data_type=TensorProto.FLOAT8E4M3FN, dims=[3], int32_data=[56]),
+            "should hold 3 values .* but holds 1",
+        ),
         (TensorProto(name="w", data_type=99, dims=[1], raw_data=b"x"), "raw data, which its type"),
     ],
-    ids=["small_raw", "large_raw", "values", "no_data", "negative", "huge", "unknown_type"],
+    ids=["small_raw", "large_raw", "values", "no_data", "negative", "huge", "fp8", "unknown_type"],
 )
 def test_data_that_does_not_fit_the_shape_is_refused(
     tensor: TensorProto, message: str, tmp_path: Path

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import ModelFileError
 from trtdeploy.graph import weights
+from trtdeploy.graph.channels import ChannelLayout
+from trtdeploy.graph.quantized_weights import ChannelFactors, WeightQuantization
 from trtdeploy.graph.weights import Span, StoredWeight, WeightRange, measure_range
 
 NARROW = {DType.FLOAT16: np.float16, DType.BFLOAT16: ml_dtypes.bfloat16}
@@ -98,6 +101,56 @@ def test_a_file_that_disappeared_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "w").unlink()
     with pytest.raises(ModelFileError, match="cannot be read: No such file"):
         read(StoredWeight(span, DType.FLOAT32, DType.FLOAT32))
+
+
+SCALED = np.random.default_rng(3).normal(size=(6, 5, 7)).astype(np.float32)
+FACTORS = np.array([1e-3, -2.0, 0.0, 3.0, 1e3])
+
+
+def scaled(folder: Path, factors: np.ndarray[Any, Any] = FACTORS) -> StoredWeight:
+    weight = StoredWeight(store(folder / "w", SCALED), DType.FLOAT32, DType.FLOAT32)
+    found = weight.scale(ChannelFactors(factors, ChannelLayout.along(SCALED.shape, 1)))
+    assert found is not None
+    return found
+
+
+@pytest.mark.usefixtures("_chunk_bytes")
+def test_factors_scale_by_channel_in_double_precision(tmp_path: Path) -> None:
+    expected = (SCALED.astype(np.float64) * FACTORS[:, None]).astype(np.float32)
+    weight = scaled(tmp_path)
+    assert read(weight) == expected.tobytes()
+    assert np.concatenate(list(weight.iterate_arrays())).tobytes() == expected.tobytes()
+    narrow = replace(weight, stored_as=DType.FLOAT16)
+    assert read(narrow) == expected.astype(np.float16).tobytes()
+    assert read(narrow.widen()) == expected.astype(np.float16).astype(np.float32).tobytes()
+
+
+def test_factors_multiply(tmp_path: Path) -> None:
+    layout = ChannelLayout.along(SCALED.shape, 1)
+    twice = scaled(tmp_path).scale(ChannelFactors(FACTORS, layout))
+    assert twice is not None
+    assert read(twice) == read(scaled(tmp_path, FACTORS * FACTORS))
+
+
+def test_what_cannot_be_scaled_while_streamed(tmp_path: Path) -> None:
+    weight = scaled(tmp_path)
+    other = ChannelFactors(np.ones(6), ChannelLayout.along(SCALED.shape, 0))
+    assert weight.scale(other) is None
+    plain = replace(weight, factors=None)
+    assert plain.scale(other) is not None
+    assert replace(plain, stored_as=DType.FLOAT16).scale(other) is None
+    assert replace(plain, dtype=DType.FLOAT16).scale(other) is None
+
+
+@pytest.mark.usefixtures("_chunk_bytes")
+def test_quantization_follows_the_factors(tmp_path: Path) -> None:
+    layout = ChannelLayout.along(SCALED.shape, 0)
+    scales = np.full(6, 0.5, np.float32)
+    quantized = scaled(tmp_path).quantize(WeightQuantization(scales, layout, DType.INT8, 127))
+    values = (SCALED.astype(np.float64) * FACTORS[:, None]).astype(np.float32)
+    assert read(quantized) == np.rint(values / 0.5).clip(-127, 127).astype(np.int8).tobytes()
+    assert quantized.stored_bytes == SCALED.size
+    assert quantized.widen() is quantized
 
 
 def chunks(*values: list[float], dtype: type = np.float32) -> Iterator[np.ndarray[Any, Any]]:

@@ -153,3 +153,35 @@ def test_a_foreign_manifest_does_not_make_a_folder_ours(tmp_path: Path) -> None:
     (web / "thesis.tex").write_text("precious")
     with pytest.raises(InputError, match=r"thesis\.tex"):
         check_replaceable(web)
+
+
+@pytest.mark.parametrize("kind", ["folder of a build", "empty folder", "file", "nothing"])
+def test_a_link_is_refused_whatever_it_points_to(kind: str, tmp_path: Path) -> None:
+    behind = tmp_path / "behind"
+    if kind == "folder of a build":
+        with open_output_folder(behind) as folder:
+            write(folder, "precious")
+    elif kind == "empty folder":
+        behind.mkdir()
+    elif kind == "file":
+        behind.write_text("precious")
+    link = tmp_path / "out"
+    link.symlink_to(behind)
+    before = visible(tmp_path)
+    with pytest.raises(InputError, match=r"symbolic link to .*behind; it is left alone") as info:
+        check_replaceable(link)
+    assert "--output-dir" in info.value.hint
+    with pytest.raises(InputError, match="symbolic link"), open_output_folder(link):
+        raise AssertionError("refused before anything is done")
+    assert visible(tmp_path) == before
+    assert link.is_symlink()
+    if kind == "folder of a build":
+        assert (behind / "model.engine").read_text() == "precious"
+
+
+def test_a_link_further_up_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "shortcut").symlink_to(tmp_path / "disk")
+    with open_output_folder(tmp_path / "shortcut" / "out") as folder:
+        write(folder, "new")
+    assert visible(tmp_path / "disk") == ["out"]

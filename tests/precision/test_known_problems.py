@@ -18,8 +18,6 @@ from tests.builders import (
     branch_model,
     chain,
     constant,
-    count_ops,
-    find_node,
     model,
     op,
     random_array,
@@ -485,30 +483,6 @@ def test_a_model_that_is_half_fp16_already_is_completed(tmp_path: Path) -> None:
     ]  # fmt: skip
     feeds = {"x": random_array(2, 4)}
     assert relative_error(run_ort(typed, feeds)[0], run_ort(source, feeds)[0]) < 2e-3
-
-
-def test_a_quantized_model_keeps_its_scales(tmp_path: Path) -> None:
-    source = model(
-        [
-            op("QuantizeLinear", "x s z", "q"),
-            op("DequantizeLinear", "q s z", "d"),
-            op("MatMul", "d w", "h"),
-            op("Relu", "h", "y"),
-        ],
-        [value("x")],
-        [value("y")],
-        [
-            constant("s", 0.02),
-            constant("z", 0, np.int8),
-            constant("w", random_array(4, 4)),
-        ],
-    )
-    _, typed = type_model(source, tmp_path)
-    assert operand_types(typed, "q") == [FP32, FP32, DType.INT8]
-    assert operand_types(typed, "d") == [DType.INT8, FP32, DType.INT8]
-    assert operand_types(typed, "h") == [FP16, FP16]
-    assert count_ops(typed, "QuantizeLinear") == count_ops(source, "QuantizeLinear")
-    assert find_node(typed, "q").input[1] == "s"
 
 
 @pytest.mark.parametrize("recipe", ["fp16", "bf16"])

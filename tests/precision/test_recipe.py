@@ -4,8 +4,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.builders import op
+from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import NotPossibleError
-from trtdeploy.precision.recipe import RECIPES, FloatLimits, find_recipe
+from trtdeploy.graph.schemas import find_operator_types
+from trtdeploy.precision.recipe import RECIPES, FloatLimits, find_recipe, make_weak_recipe
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -16,10 +19,12 @@ def test_a_recipe_is_found_by_its_name(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("fp61", "Did you mean 'fp16'?"), ("int8", "--set recipe=NAME"), ("", "'tf32'")],
+    [("fp61", "Did you mean 'fp16'?"), ("awq", "--set recipe=NAME"), ("", "'tf32'")],
 )
 def test_an_unknown_recipe_is_not_possible(name: str, hint: str) -> None:
-    with pytest.raises(NotPossibleError, match="bf16, fp16, fp32, tf32") as info:
+    with pytest.raises(
+        NotPossibleError, match="bf16, fp16, fp32, fp8, int8, int8-fp32, tf32"
+    ) as info:
         find_recipe(name)
     assert hint in info.value.hint
 
@@ -44,6 +49,38 @@ def test_limits_are_those_of_the_type(name: str, dtype: type) -> None:
         assert np.isfinite(below.astype(dtype).astype(np.float32))
 
 
-def test_only_narrow_recipes_have_a_type() -> None:
-    assert {name for name, recipe in RECIPES.items() if recipe.low} == {"fp16", "bf16"}
-    assert {name for name, recipe in RECIPES.items() if not recipe.tf32} == {"fp32"}
+def test_types_of_the_recipes() -> None:
+    types = {
+        name: (recipe.low and recipe.low.label, recipe.quantized and recipe.quantized.name)
+        for name, recipe in RECIPES.items()
+    }
+    assert types == {
+        "fp32": (None, None),
+        "tf32": (None, None),
+        "fp16": ("float16", None),
+        "bf16": ("bfloat16", None),
+        "int8": ("float16", "int8"),
+        "int8-fp32": (None, "int8"),
+        "fp8": ("float16", "fp8"),
+    }
+    assert {name for name, recipe in RECIPES.items() if not recipe.tf32} == {"fp32", "int8-fp32"}
+
+
+def test_opsets_have_the_scales_that_a_recipe_writes() -> None:
+    for recipe in RECIPES.values():
+        if recipe.quantized is not None:
+            for op_type in ("QuantizeLinear", "DequantizeLinear"):
+                types = find_operator_types(op(op_type, "x s", "y"), recipe.opset)
+                assert types is not None
+                assert types.input_allows(1, recipe.graph_dtype)
+
+
+def test_weak_typing_leaves_the_graph_in_fp32() -> None:
+    weak = make_weak_recipe(RECIPES["int8"])
+    assert (weak.name, weak.opset, weak.low) == ("int8", 13, DType.FLOAT16)
+    assert weak.graph_dtype is DType.FLOAT32
+    assert RECIPES["int8"].graph_dtype is DType.FLOAT16
+    assert make_weak_recipe(RECIPES["fp16"]) is RECIPES["fp16"]
+    assert make_weak_recipe(RECIPES["int8-fp32"]).weak
+    with pytest.raises(NotPossibleError, match="fp8 needs a strongly typed network"):
+        make_weak_recipe(RECIPES["fp8"])

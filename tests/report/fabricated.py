@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from typing import Any
 
 from trtdeploy.parity.result import (
@@ -205,6 +206,67 @@ def make_precision(nodes: int = 24) -> dict[str, Any]:
         "recipe": "fp16", "counts": counts, "nodes": table, "constants": constants,
         "notes": ["'noise' draws random numbers"], "ranges_measured": False,
     }  # fmt: skip
+
+
+def make_quantization(layers: int = 12, **sections: Any) -> dict[str, Any]:
+    """Return a quantization of ``layers`` convolutions: the first is blocked, the last left alone.
+
+    Every tensor is clipped at half of its largest magnitude, the first one at a tenth.
+    """
+    names = [f"/model.{i}/conv/Conv" for i in range(layers)]
+    decisions = {name: make_decision("int8") for name in names[:-1]}
+    decisions[names[-1]] = make_decision(
+        None, "KeepLastLayerRule", "a last layer: no other follows"
+    )
+    return {
+        "kind": "int8", "decisions": decisions, "notes": ["'/model.3/Add' is fused"],
+        "audit": make_audit(names), "calibration": make_calibration(layers),
+    } | sections  # fmt: skip
+
+
+def make_decision(
+    quantized: str | None, rule: str = "recipe", reason: str = "recipe int8"
+) -> dict[str, Any]:
+    return {"quantized": quantized, "rule": rule, "reason": reason}
+
+
+def make_audit(names: list[str], **figures: Any) -> dict[str, Any]:
+    def make_layer(index: int, name: str) -> dict[str, Any]:
+        runs_in = "fp16" if index in {0, len(names) - 1} else "int8"
+        return {
+            "node": name, "op_type": "Conv", "runs_in": runs_in, "flops": 1000 * (index + 1),
+            "weight_bytes": 4 * (index + 1), "obstacles": [] if index else ["zero-point"],
+        }  # fmt: skip
+
+    layers = [make_layer(index, name) for index, name in enumerate(names)]
+    obstacle = {
+        "kind": "zero-point", "node": names[0],
+        "detail": "'x_zero_point' is 3", "remedy": "Calibrate again with symmetric INT8.",
+    }  # fmt: skip
+    return {
+        "verdict": "Most of the work (83 % of FLOPs) runs in INT8.", "is_probably_faster": True,
+        "flops_share": 0.8333, "weight_bytes_share": 0.8333, "conversions": 2, "unknown_costs": 0,
+        "layers_by_type": dict(Counter(layer["runs_in"] for layer in layers)), "layers": layers,
+        "obstacles": [obstacle],
+    } | figures  # fmt: skip
+
+
+def make_calibration(tensors: int = 12, **facts: Any) -> dict[str, Any]:
+    return {
+        "method": "entropy", "by_tensor": [["/model.1/*", "minmax"]], "percentile": 99.99,
+        "samples": 31, "skipped": ["calib.npz, sample 12, input 'images': 1 NaN"],
+        "is_synthetic": False, "notes": ["'/model.2/out' is always zero"],
+        "data": [
+            {"description": "calib.npz (32 samples)", "sha256": make_hash("calib"), "samples": 31}
+        ],
+        "tensors": {
+            f"/model.{i}/out": {
+                "threshold": 2.0 if i else 0.4, "amax": 4.0, "method": "entropy",
+                "one_sided": i % 2 == 0,
+            }
+            for i in range(tensors)
+        },
+    } | facts  # fmt: skip
 
 
 def make_finding(severity: str = "hazard", **fields: str) -> dict[str, str]:

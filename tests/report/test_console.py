@@ -41,7 +41,8 @@ def test_whatever_was_run_is_said_first(parity: Any) -> None:
 
 @pytest.mark.parametrize("hostile", HOSTILE, ids=lambda text: ascii(text[:12]))
 def test_fits_80_columns_and_sends_no_control_characters(hostile: str) -> None:
-    plain = fabricated.make_report(fabricated.make_mixed_parity())
+    quantization = fabricated.make_quantization()
+    plain = fabricated.make_report(fabricated.make_mixed_parity(), quantization=quantization)
     lines = render_console(check_report(poison(plain, hostile))).splitlines()
     assert all(line.isprintable() for line in lines)
     assert max(map(measure_width, lines)) <= 79

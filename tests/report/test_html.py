@@ -121,7 +121,8 @@ def test_page_is_one_accessible_file(parity: Any) -> None:
 
 @pytest.mark.parametrize("hostile", HOSTILE, ids=lambda text: ascii(text[:12]))
 def test_no_text_of_a_report_becomes_markup(hostile: str) -> None:
-    plain = fabricated.make_report(fabricated.make_mixed_parity())
+    quantization = fabricated.make_quantization()
+    plain = fabricated.make_report(fabricated.make_mixed_parity(), quantization=quantization)
     text = render_html(check_report(poison(plain, hostile)))
     page = Page(text)
     assert not page.tags.keys() & {"script", "img", "b>"}

@@ -116,7 +116,8 @@ def test_the_file_is_red_exactly_when_the_gate_fails(parity: Any, step: str) -> 
 
 @pytest.mark.parametrize("hostile", HOSTILE, ids=lambda text: ascii(text[:12]))
 def test_no_text_of_a_report_becomes_markup(hostile: str) -> None:
-    plain = fabricated.make_report(fabricated.make_mixed_parity())
+    quantization = fabricated.make_quantization()
+    plain = fabricated.make_report(fabricated.make_mixed_parity(), quantization=quantization)
     root = ET.fromstring(render_junit(check_report(poison(plain, hostile))))
     assert count(root)["failures"] == 1
     tags = {element.tag for element in root.iter()}

@@ -95,7 +95,13 @@ def test_infinite_figures_are_shown(tmp_path: Path) -> None:
     assert "<b>inf</b>" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-REPORT = json.loads(json.dumps(fabricated.make_report(fabricated.make_mixed_parity())))
+REPORT = json.loads(
+    json.dumps(
+        fabricated.make_report(
+            fabricated.make_mixed_parity(), quantization=fabricated.make_quantization(3)
+        )
+    )
+)
 VALUES = st.one_of(
     st.none(),
     st.booleans(),

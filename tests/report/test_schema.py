@@ -78,7 +78,8 @@ def test_schema_is_valid_draft_2020_12() -> None:
     ],
 )
 def test_fabricated_reports_are_valid(parity: Any) -> None:
-    report = through_json(fabricated.make_report(parity))
+    quantization = fabricated.make_quantization() if parity is not None else None
+    report = through_json(fabricated.make_report(parity, quantization=quantization))
     assert find_problems(report, closed_schema()) == []
 
 
@@ -133,6 +134,9 @@ def test_real_builds_are_valid(
         {"precision": fabricated.make_precision() | {"counts": {"float16": -1}}},
         {"source": None},
         {"shape_notes": "text"},
+        {"quantization": {}},
+        {"quantization": fabricated.make_quantization(kind=None)},
+        {"quantization": fabricated.make_quantization(calibration={"method": "entropy"})},
         {"parity": {}},
         {"parity": {"skipped": None}},
         {"parity": fabricated.make_mixed_parity().to_dict() | {"verdict": "fine"}},

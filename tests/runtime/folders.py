@@ -85,13 +85,27 @@ class Folder:
         return {
             "schema_version": 1,
             "status": "engine",
+            "created": "2026-01-31T12:00:00+00:00",
+            "key": "2" * 64,
+            "pins": [],
             "source": {
                 "file": "net.onnx",
                 "sha256": "0" * 64,
+                "opset": 17,
+                "ir_version": 8,
+                "nodes": 3,
                 "inputs": [{"name": "x", **tensor}],
                 "outputs": [{"name": "y", **tensor}],
             },
-            "typed_model": {"file": "model.onnx", "sha256": model, "files": {"model.onnx": model}},
+            "typed_model": {
+                "file": "model.onnx",
+                "bytes": len(MODEL),
+                "sha256": model,
+                "files": {"model.onnx": model},
+                "opset": 17,
+                "ir_version": 8,
+                "changes": [],
+            },
             "engine": {
                 "file": "model.engine",
                 "bytes": len(plan),
@@ -99,30 +113,60 @@ class Folder:
                 "files": {"model.engine": digest},
             },
             "profile": {
-                "profile": {"name": "fake-fp16", "backend": self.backend, "recipe": "fp16"},
+                "profile": {
+                    "name": "fake-fp16",
+                    "device": "fake",
+                    "backend": self.backend,
+                    "recipe": "fp16",
+                },
                 "device": {
+                    "name": "fake",
                     "title": "Fake device",
                     "compute_capability": self.compute_capability,
                 },
+                "source": "fake-fp16.yaml",
             },
             "optimization_profiles": [PROFILE],
-            "precision": {"recipe": "fp16", "nodes": {}},
+            "shape_notes": [],
+            "precision": {
+                "recipe": "fp16", "counts": {}, "nodes": {}, "constants": [], "notes": [],
+            },
+            "check": {
+                "model": "net.onnx", "opset": 17, "ir_version": 8, "node_count": 3,
+                "backend": self.backend, "engine": "an engine", "recipe": "fp16",
+                "device": "Fake device", "asked": "nobody", "counts": {}, "findings": [],
+            },
             "steps": [],
+            "environment": {
+                "trtdeploy": "0", "python": "3", "platform": "Linux x86_64", "packages": {},
+            },
             "compile": {
+                "backend": self.backend,
                 "version": self.version,
+                "typing": "strong",
+                "flags": [],
                 "precision": {"proven_by": "engine inspector", "layers": {"HALF": 3}},
+                "warnings": [],
+                "parse_s": 0.0,
+                "build_s": 0.0,
                 "typed_model_sha256": model,
                 "request": {
                     "module": self.backend,
                     "recipe": "fp16",
                     "low_dtype": "float16",
                     "optimization_profiles": [PROFILE],
-                    "options": {"compute_capabilities": names, **self.options},
+                    "options": {
+                        "compute_capabilities": names,
+                        "hardware_compatibility": "none",
+                        "version_compatible": False,
+                        "exclude_lean_runtime": False,
+                        **self.options,
+                    },
                 },
                 "platform": "Linux x86_64",
                 "gpu": None if is_rtx else gpu,
             },
-        }
+        }  # fmt: skip
 
 
 @dataclass

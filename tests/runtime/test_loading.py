@@ -102,7 +102,7 @@ def test_files_that_are_not_those_of_the_manifest(
 
 
 def rename_model(manifest: dict[str, Any]) -> None:
-    manifest["typed_model"]["files"] = {"model.onnx": "1" * 64}
+    manifest["typed_model"] |= {"sha256": "1" * 64, "files": {"model.onnx": "1" * 64}}
 
 
 WIDER = {**PROFILE, "shapes": {"x": {"min": [1, 3], "opt": [2, 3], "max": [9, 3]}}}
@@ -185,7 +185,7 @@ def test_no_damage_to_a_manifest_is_a_crash(junk: Any, tmp_path: Path, use: Use)
 def test_other_tensors_than_the_manifest_lists(tmp_path: Path, use: Use) -> None:
     machine = use(make_machine("10.3.0"))
     folder = Folder(tmp_path / "f").write()
-    folder.change(put("source.outputs", [{"name": "scores", "shape": None}]))
+    folder.change(put("source.outputs", [{"name": "scores", "dtype": "float32", "shape": None}]))
     with pytest.raises(EngineMismatchError, match=r"outputs \['y'\].*says .*\['scores'\]"):
         trtdeploy.load(folder.path)
     assert machine.memory.live == {}

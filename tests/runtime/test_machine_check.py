@@ -10,7 +10,9 @@ import pytest
 import trtdeploy
 from tests.backends.fake_device_memory import FakeDeviceMemory
 from trtdeploy import SessionOptions
+from trtdeploy.backends.local_gpu import LocalGpu
 from trtdeploy.core.errors import EngineMismatchError, UsageError
+from trtdeploy.runtime import machine_check
 
 from .folders import Folder, Use, make_machine, put, refuse
 
@@ -96,7 +98,34 @@ def test_another_gpu_of_the_same_capability_is_a_warning(
 ) -> None:
     use(make_machine("10.3.0", FakeDeviceMemory("8.9", "L4")))
     trtdeploy.load(Folder(tmp_path / "f").write().path).close()
-    assert "compiled on Fake GPU and runs on L4" in caplog.text
+    assert "compiled on Fake GPU and runs on L4, another model of the same" in caplog.text
+
+
+def test_portable_engines_are_at_home_on_every_model(
+    tmp_path: Path, use: Use, caplog: pytest.LogCaptureFixture
+) -> None:
+    use(make_machine("10.3.0", FakeDeviceMemory("8.9", "L4")))
+    options = {"hardware_compatibility": "same_compute_capability"}
+    trtdeploy.load(Folder(tmp_path / "f", options=options).write().path).close()
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize(("module", "warned"), [("Orin Nano 8 GB", False), ("AGX Orin", True)])
+def test_modules_of_jetson_share_the_name_that_cuda_knows(
+    module: str,
+    warned: bool,
+    tmp_path: Path,
+    use: Use,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use(make_machine("10.3.0", FakeDeviceMemory("8.7", "Orin")))
+    here = LocalGpu("Jetson Orin Nano 8 GB", "8.7")
+    monkeypatch.setattr(machine_check, "find_local_gpu", lambda: here)
+    folder = Folder(tmp_path / "f", compute_capability="8.7").write()
+    folder.change(put("compile.gpu.name", f"Jetson {module}"))
+    trtdeploy.load(folder.path).close()
+    assert ("another model" in caplog.text) == warned
 
 
 COMPATIBLE = {"version_compatible": True}

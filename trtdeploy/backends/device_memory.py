@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import util
 from typing import Protocol
 
-from trtdeploy.backends.installed import is_installed
+from trtdeploy.backends.installed import INSTALL, is_installed
 from trtdeploy.backends.local_gpu import find_local_gpu
 from trtdeploy.backends.session import Array
 from trtdeploy.core.errors import MissingDependencyError, NotPossibleError, TrtdeployError
@@ -167,6 +167,6 @@ def _explain_missing() -> TrtdeployError:
         )
     return MissingDependencyError(
         f"running an engine on {gpu.name} needs cuda-python or PyCUDA, and neither is installed",
-        hint="Install one with: pip install 'trtdeploy[cuda]'   (or 'trtdeploy[pycuda]', which "
-        "compiles against the CUDA toolkit)",
+        hint=f"Install one with: {INSTALL['cuda']}   (or {INSTALL['pycuda']}, which compiles "
+        "against the CUDA toolkit)",
     )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from trtdeploy.backends.device_memory import DeviceMemory, GpuDevice
-from trtdeploy.backends.installed import find_installed
+from trtdeploy.backends.installed import INSTALL, find_installed
 from trtdeploy.backends.session import Array
 from trtdeploy.core.errors import ExecutionError, MissingDependencyError, NotPossibleError
 from trtdeploy.core.optional import import_optional
@@ -41,9 +41,7 @@ def _import_runtime() -> Any:
     try:
         return import_optional(_MODULES[0], needed_for="running engines", install="")
     except MissingDependencyError:
-        return import_optional(
-            _MODULES[1], needed_for="running engines", install="pip install 'trtdeploy[cuda]'"
-        )
+        return import_optional(_MODULES[1], needed_for="running engines", install=INSTALL["cuda"])
 
 
 def _explain_no_gpu(reason: str) -> NotPossibleError:

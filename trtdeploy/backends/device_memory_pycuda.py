@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from trtdeploy.backends.device_memory import LEGACY_STREAM, DeviceMemory, GpuDevice
-from trtdeploy.backends.installed import find_installed
+from trtdeploy.backends.installed import INSTALL, find_installed
 from trtdeploy.backends.session import Array
 from trtdeploy.core.errors import ExecutionError, NotPossibleError
 from trtdeploy.core.optional import import_optional
@@ -26,7 +26,7 @@ _NON_BLOCKING = 1
 def open_pycuda_memory(index: int) -> DeviceMemory:
     """Return the memory of one GPU; see ``open_device_memory``."""
     driver = import_optional(
-        "pycuda.driver", needed_for="running engines", install="pip install 'trtdeploy[pycuda]'"
+        "pycuda.driver", needed_for="running engines", install=INSTALL["pycuda"]
     )
     try:
         driver.init()
@@ -152,7 +152,7 @@ class PycudaMemory:
         """Refuse: PyCUDA captures nothing."""
         raise NotPossibleError(
             f"{self.library} captures no CUDA graphs (stream {stream})",
-            hint="Install cuda-python: pip install 'trtdeploy[cuda]'",
+            hint=f"Install cuda-python: {INSTALL['cuda']}",
         )
 
     def end_capture(self, stream: int) -> int:

@@ -16,6 +16,15 @@ PACKAGES: dict[str, tuple[str, ...]] = {
 }
 """Module name to the distributions that may provide it."""
 
+INSTALL = {
+    "tensorrt": "pip install tensorrt",
+    "tensorrt_rtx": "pip install tensorrt-rtx",
+    "onnxruntime": "pip install onnxruntime",
+    "pycuda": "pip install pycuda",
+    "cuda": "pip install cuda-python",
+}
+"""Module name to the command that installs it: the vendor's own package, however trtdeploy came."""
+
 
 @dataclass(frozen=True)
 class InstalledPackage:

@@ -9,6 +9,14 @@ from pathlib import Path
 
 _TEGRA = {"nvidia,tegra234": ("Jetson Orin", "8.7"), "nvidia,tegra264": ("Jetson Thor", "11.0")}
 """Device-tree names of Jetson chips; nvidia-smi does not report them on JetPack 6."""
+_MODULES = {
+    "p3767-0000": "Jetson Orin NX 16 GB", "p3767-0001": "Jetson Orin NX 8 GB",
+    "p3767-0003": "Jetson Orin Nano 8 GB", "p3767-0004": "Jetson Orin Nano 4 GB",
+    "p3767-0005": "Jetson Orin Nano 8 GB", "p3701-0000": "Jetson AGX Orin",
+    "p3701-0004": "Jetson AGX Orin 32 GB", "p3701-0005": "Jetson AGX Orin 64 GB",
+    "p3834-0008": "Jetson Thor T5000",
+}  # fmt: skip
+"""Part numbers of modules, from jetson_stats (jetson_variables.py); kits have several names."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +24,7 @@ class LocalGpu:
     """A GPU of this machine.
 
     Attributes:
-        name: As the driver calls it.
+        name: As the driver calls it; the module of a Jetson, where its part number is known.
         compute_capability: E.g. ``8.9``.
     """
 
@@ -50,5 +58,6 @@ def _find_jetson(device_tree: Path) -> LocalGpu | None:
     text = device_tree.read_bytes().decode("ascii", errors="ignore")
     for chip, (name, capability) in _TEGRA.items():
         if chip in text:
-            return LocalGpu(name, capability)
+            module = next((title for part, title in _MODULES.items() if part in text), name)
+            return LocalGpu(module, capability)
     return None

@@ -14,13 +14,22 @@ from trtdeploy.core.optional import import_optional
 Feeds = Mapping[str, "np.ndarray[Any, Any]"]
 
 
-def open_session(path: Path, *, optimize: bool, threads: int = 0) -> Any:
+def open_session(
+    path: Path,
+    *,
+    optimize: bool,
+    threads: int = 0,
+    memory_pattern: bool = True,
+    quiet: bool = False,
+) -> Any:
     """Return an ``InferenceSession`` on the CPU, where FP32 is FP32: TF32 exists on GPUs only.
 
     Args:
         path: The model.
         optimize: Leave ONNX Runtime's graph optimisations on.
         threads: Threads that share one operator; 0 takes every core.
+        memory_pattern: Plan the memory of a shape when it runs again; False takes less of it.
+        quiet: A run that fails raises, and writes nothing to stderr.
 
     Raises:
         CompileError: ONNX Runtime refuses the model.
@@ -29,9 +38,10 @@ def open_session(path: Path, *, optimize: bool, threads: int = 0) -> Any:
         "onnxruntime", needed_for="running a model on the CPU", install="pip install onnxruntime"
     )
     options = runtime.SessionOptions()
-    options.log_severity_level = 3
+    options.log_severity_level = 4 if quiet else 3
     options.use_deterministic_compute = True
     options.intra_op_num_threads = threads
+    options.enable_mem_pattern = memory_pattern
     levels = runtime.GraphOptimizationLevel
     options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimize else levels.ORT_DISABLE_ALL
     try:

@@ -13,6 +13,7 @@ from trtdeploy.backends.onnxruntime_values import RAW_TYPES, run_with_values
 from trtdeploy.backends.session import Array, Feeds
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import ExecutionError, FeedError, NotPossibleError, UsageError
+from trtdeploy.core.interruption import stop_on_interrupt
 from trtdeploy.core.optional import import_optional
 from trtdeploy.core.tensors import Shape, TensorSpec
 
@@ -42,14 +43,17 @@ class OnnxRuntimeSession:
         path: An ONNX file.
         optimize: Leave ONNX Runtime's graph optimisations on.
         threads: Threads that share one operator; 0 takes every core.
+        quiet: A run that fails raises, and writes nothing to stderr.
 
     Raises:
         CompileError: ONNX Runtime refuses the model.
         NotPossibleError: An input or output is not a tensor, or of a type without numpy form.
     """
 
-    def __init__(self, path: Path, *, optimize: bool = True, threads: int = 0) -> None:
-        session = open_session(path, optimize=optimize, threads=threads)
+    def __init__(
+        self, path: Path, *, optimize: bool = True, threads: int = 0, quiet: bool = False
+    ) -> None:
+        session = open_session(path, optimize=optimize, threads=threads, quiet=quiet)
         self._runtime = import_optional(
             "onnxruntime", needed_for="running a model", install="pip install onnxruntime"
         )
@@ -63,6 +67,8 @@ class OnnxRuntimeSession:
         self._check = FeedCheck(self._inputs).check
         raw = any(spec.dtype in RAW_TYPES for spec in (*self._inputs, *self._outputs))
         self._run: Any = self._make_raw_run(session) if raw else session.run
+        self._run_options = self._runtime.RunOptions()
+        stop_on_interrupt(self)
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:
@@ -83,10 +89,15 @@ class OnnxRuntimeSession:
         """Run the model once; see ``Session.run``."""
         self._check(feeds)
         try:
-            values = self._run(self._names, feeds if type(feeds) is dict else dict(feeds))
+            known = feeds if type(feeds) is dict else dict(feeds)
+            values = self._run(self._names, known, self._run_options)
         except self._errors as error:
             raise self._explain(error) from error
         return dict(zip(self._names, values, strict=True))
+
+    def stop(self) -> None:
+        """End every call that is running, at the next node, and refuse later ones."""
+        self._run_options.terminate = True
 
     def close(self) -> None:
         """Let go of the model."""
@@ -106,8 +117,10 @@ class OnnxRuntimeSession:
         self.close()
 
     def _make_raw_run(self, session: Any) -> Any:
-        def run(_names: list[str], feeds: Feeds) -> list[Array]:
-            return run_with_values(self._runtime, session, self._inputs, self._outputs, feeds)
+        def run(_names: list[str], feeds: Feeds, options: Any) -> list[Array]:
+            return run_with_values(
+                self._runtime, session, self._inputs, self._outputs, feeds, options
+            )
 
         return run
 
@@ -121,7 +134,7 @@ class OnnxRuntimeSession:
         )
 
 
-def _refuse(_names: list[str], _feeds: Feeds) -> NoReturn:
+def _refuse(_names: list[str], _feeds: Feeds, _options: Any) -> NoReturn:
     raise UsageError("the session is closed", hint="Run it inside its with block.")
 
 

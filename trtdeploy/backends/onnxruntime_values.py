@@ -38,11 +38,12 @@ def run_with_values(
     inputs: Sequence[TensorSpec],
     outputs: Sequence[TensorSpec],
     feeds: Feeds,
+    run_options: Any = None,
 ) -> list[Array]:
     """Run a session whose inputs or outputs have raw types; arguments as already checked."""
     arrays = {spec.name: np.ascontiguousarray(feeds[spec.name]) for spec in inputs}
     values = {spec.name: _wrap(runtime, arrays[spec.name], spec.dtype) for spec in inputs}
-    results = session.run_with_ort_values([spec.name for spec in outputs], values)
+    results = session.run_with_ort_values([spec.name for spec in outputs], values, run_options)
     return [_read(value, spec.dtype) for value, spec in zip(results, outputs, strict=True)]
 
 

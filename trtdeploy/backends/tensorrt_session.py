@@ -23,6 +23,7 @@ from trtdeploy.backends.engine_loading import (
 from trtdeploy.backends.engine_tensors import read_engine_tensors, read_optimization_profiles
 from trtdeploy.backends.feed_check import FeedCheck
 from trtdeploy.backends.graph_capture import GraphCapture
+from trtdeploy.backends.installed import INSTALL
 from trtdeploy.backends.profile_choice import ProfileChoice
 from trtdeploy.backends.runtime_log import logger
 from trtdeploy.backends.session import Array, Feeds
@@ -199,7 +200,7 @@ class TensorrtSession:
         if not self._memory.can_capture:
             raise NotPossibleError(
                 f"{self._memory.library} captures no CUDA graphs",
-                hint="Install cuda-python: pip install 'trtdeploy[cuda]'",
+                hint=f"Install cuda-python: {INSTALL['cuda']}",
             )
         return GraphCapture(self._memory, self._execution.stream, self._execution.enqueue)
 

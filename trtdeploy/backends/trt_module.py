@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from trtdeploy.backends.installed import INSTALL
 from trtdeploy.core.errors import NotPossibleError
 from trtdeploy.core.optional import import_optional
 
@@ -23,13 +24,6 @@ WEAK_FLAGS: dict[str, tuple[str, ...]] = {
 """Builder flags that a recipe needs under weak typing."""
 
 
-INSTALL = {
-    "tensorrt": "pip install 'trtdeploy[tensorrt]' (on Jetson it comes with JetPack)",
-    "tensorrt_rtx": "pip install 'trtdeploy[rtx]'",
-}
-"""Module name to the command that installs it."""
-
-
 def import_trt(module: str, activity: str) -> Any:
     """Import ``tensorrt`` or ``tensorrt_rtx``.
 
@@ -41,7 +35,10 @@ def import_trt(module: str, activity: str) -> Any:
         MissingDependencyError: It is not installed, or its libraries are not.
     """
     product = "TensorRT" if module == "tensorrt" else "TensorRT-RTX"
-    return import_optional(module, needed_for=f"{activity} with {product}", install=INSTALL[module])
+    install = INSTALL[module]
+    if module == "tensorrt":
+        install += "   (on Jetson it comes with JetPack)"
+    return import_optional(module, needed_for=f"{activity} with {product}", install=install)
 
 
 def is_rtx(trt: Any) -> bool:

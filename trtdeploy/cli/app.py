@@ -9,8 +9,11 @@ import typer
 from trtdeploy.cli.build import build
 from trtdeploy.cli.check import check
 from trtdeploy.cli.doctor import doctor
+from trtdeploy.cli.export import export
 from trtdeploy.cli.inspect import inspect
+from trtdeploy.cli.models import models
 from trtdeploy.cli.parity import parity
+from trtdeploy.cli.pin import pin
 from trtdeploy.cli.profiles import profiles
 from trtdeploy.cli.report import report
 
@@ -42,10 +45,12 @@ def describe(
     \b
     Start here:
       trtdeploy doctor                                    what can I build here?
+      trtdeploy export yolov8n.pt -o yolov8n.onnx         from a trained model to ONNX
       trtdeploy check yolov8n.onnx --profile orin-fp16    only look for problems
       trtdeploy build yolov8n.onnx --profile orin-fp16    the whole way
     """
 
 
-for command in (build, check, parity, report, inspect, profiles, doctor):
+for command in (export, build, check, parity, pin, report, inspect, profiles, doctor):
     app.command()(command)
+app.add_typer(models)

@@ -25,6 +25,9 @@ def build(
     shape_json: options.ShapeJson = None,
     pins: options.Pins = None,
     data: options.RangeData = None,
+    calibration_data: options.CalibrationData = None,
+    calibration_method: options.CalibrationMethod = "",
+    synthetic_calibration: options.SyntheticCalibration = False,
     prepare_only: options.PrepareOnly = False,
     debug_precision: options.DebugPrecision = False,
     no_parity: options.NoParity = False,
@@ -40,6 +43,7 @@ def build(
     Examples:
       trtdeploy build yolov8n.onnx --profile orin-fp16
       trtdeploy build bert.onnx -p rtx4090-fp16 --symbol batch=1:8:32
+      trtdeploy build yolov8n.onnx -p orin-int8 --calib images/
       trtdeploy build yolov8n.orin-fp16/     on the device: compile a prepared folder
 
     \b
@@ -60,15 +64,19 @@ def build(
         raise UsageError(
             "build needs --profile", hint="'trtdeploy profiles' lists them, e.g. orin-fp16."
         )
-    debug = ["build.debug_precision=true"] if debug_precision else []
+    extra = ["build.debug_precision=true"] if debug_precision else []
+    if calibration_method:
+        extra.append(f"calibration.method={calibration_method}")
     request = BuildRequest(
         model=model,
         profile=profile,
-        overrides=(*(overrides or []), *debug),
+        overrides=(*(overrides or []), *extra),
         shapes=parse_shape_table(shapes or [], symbols or [], values or [], shape_json),
         output_dir=output_dir,
         pins=tuple(pins or []),
         data=data,
+        calibration_data=tuple(calibration_data or []),
+        synthetic_calibration=synthetic_calibration,
         prepare_only=prepare_only,
         rebuild=rebuild,
         check_parity=not no_parity,
@@ -85,6 +93,7 @@ def _print_result(result: BuildResult, *, prepare_only: bool) -> None:
             ("model", result.model_path),
             ("report", result.folder / "report.html"),
             ("parity", result.parity_verdict),
+            ("outlook", _describe_outlook(result)),
             ("assumed", "\n".join(result.manifest.get("shape_notes", []))),
             ("status", "already there, nothing to do (--rebuild forces)" if result.reused else ""),
             ("next", result.next_step),
@@ -96,6 +105,17 @@ def _print_result(result: BuildResult, *, prepare_only: bool) -> None:
         return
     sink.result(text, result.to_dict(), error)
     raise typer.Exit(error.exit_code)
+
+
+def _describe_outlook(result: BuildResult) -> str:
+    """Return what to expect of a quantized build: its speed, and whether it may be shipped."""
+    quantization = result.manifest.get("quantization")
+    if quantization is None:
+        return ""
+    text = str(quantization["audit"]["verdict"])
+    if (quantization["calibration"] or {}).get("is_synthetic"):
+        text += "\nCalibrated with made-up inputs: do not ship. Give real ones with --calib."
+    return text
 
 
 def _find_error(result: BuildResult, *, prepare_only: bool) -> TrtdeployError | None:

@@ -7,12 +7,13 @@ from typing import Any
 from trtdeploy.cli import options
 from trtdeploy.cli.output import OutputFormat, format_rows, sink
 
-_INSTALL = {
-    "tensorrt": "pip install 'trtdeploy[tensorrt]' (needs an NVIDIA GPU; on Jetson: JetPack)",
-    "tensorrt_rtx": "pip install 'trtdeploy[rtx]' (builds RTX engines without a GPU)",
-    "pycuda": "pip install 'trtdeploy[pycuda]'",
-    "cuda": "pip install 'trtdeploy[cuda]'",
+_USE = {
+    "tensorrt": "where the GPU is; JetPack has it",
+    "tensorrt_rtx": "compiles for RTX without a GPU",
+    "cuda": "runs engines",
+    "pycuda": "the same, in place of cuda-python",
 }
+"""What an optional package is for."""
 
 
 def doctor(output: options.Output = OutputFormat.HUMAN) -> None:
@@ -21,6 +22,7 @@ def doctor(output: options.Output = OutputFormat.HUMAN) -> None:
     Also what is missing for the rest. Only looks: no GPU library is loaded.
     """
     sink.format = output
+    from trtdeploy.backends.installed import INSTALL
     from trtdeploy.backends.local_gpu import find_local_gpu
     from trtdeploy.config.loading import list_deploy_profiles, load_deploy_profile
     from trtdeploy.core.errors import MissingDependencyError
@@ -36,12 +38,13 @@ def doctor(output: options.Output = OutputFormat.HUMAN) -> None:
         if resolved.profile.recipe not in RECIPES:
             continue
         try:
-            possible = judge_ability(resolved, resolved.source_path).possible
+            ability = judge_ability(resolved, resolved.source_path, find_gpu=lambda: gpu)
+            possible = ability.possible
             verdicts["builds" if possible else "prepares"].append(name)
         except MissingDependencyError:
             verdicts["needs a package"].append(name)
     packages: dict[str, Any] = environment["packages"]
-    missing = {name: how for name, how in _INSTALL.items() if name not in packages}
+    missing = {name: INSTALL[name] for name in _USE if name not in packages}
     payload = {
         "environment": environment,
         "gpu": None if gpu is None else {"name": gpu.name, "sm": gpu.compute_capability},
@@ -55,7 +58,7 @@ def doctor(output: options.Output = OutputFormat.HUMAN) -> None:
             f"{gpu.name} (compute capability {gpu.compute_capability})" if gpu else "none found",
         ),
         ("installed", "\n".join(f"{name} {version}" for name, version in packages.items())),
-        ("missing", "\n".join(f"{name}: {how}" for name, how in missing.items())),
+        ("missing", "\n".join(f"{name}: {how}   ({_USE[name]})" for name, how in missing.items())),
         ("builds", "\n".join(verdicts["builds"]) or "nothing yet"),
         ("prepares", "\n".join(verdicts["prepares"])),
         ("lacks", "\n".join(verdicts["needs a package"])),

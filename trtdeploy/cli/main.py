@@ -10,8 +10,9 @@ import os
 import sys
 from typing import Any
 
-from trtdeploy.cli.output import sink
-from trtdeploy.core.errors import InputError, TrtdeployError
+from trtdeploy.cli.output import OutputFormat, sink
+from trtdeploy.core.errors import InputError, TrtdeployError, UsageError
+from trtdeploy.core.interruption import watch_interrupts
 
 INTERRUPTED = 130
 _OUTSIDE_CAUSES = frozenset(
@@ -38,8 +39,10 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code; an unexpected exception is a bug and escapes."""
+    sink.format = _find_format(arguments)  # errors may come before a command sets it
     try:
-        return _dispatch(arguments)
+        with watch_interrupts():
+            return _dispatch(arguments)
     except KeyboardInterrupt:
         sink.note("interrupted; nothing was left half-written")
         return INTERRUPTED
@@ -58,6 +61,27 @@ def run(arguments: list[str]) -> int:
         return InputError.exit_code
 
 
+def _find_format(arguments: list[str]) -> OutputFormat:
+    """Return what ``--output`` asks for, as far as arguments that nothing has parsed yet tell."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    for option, following in zip(options, [*options[1:], ""], strict=True):
+        if option == "--output=json" or (option == "--output" and following == "json"):
+            return OutputFormat.JSON
+    return OutputFormat.HUMAN
+
+
+def _report_usage(error: Any) -> int:
+    """Print what the parser of the command line says: its own way, or as the one JSON document."""
+    if sink.format is OutputFormat.HUMAN:
+        error.show()
+    else:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "trtdeploy"
+        hint = f"'{command} --help' lists arguments and options."
+        sink.error(UsageError(error.format_message(), hint=hint))
+    return int(error.exit_code)
+
+
 def _dispatch(arguments: list[str]) -> int:
     import typer
 
@@ -68,8 +92,7 @@ def _dispatch(arguments: list[str]) -> int:
     try:
         status = app(args=arguments, prog_name="trtdeploy", standalone_mode=False)
     except usage_error as error:
-        error.show()
-        return int(error.exit_code)
+        return _report_usage(error)
     except typer.Abort:
         raise KeyboardInterrupt from None
     if status == INTERRUPTED:  # typer turns Ctrl-C into this status by itself

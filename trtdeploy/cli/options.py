@@ -17,6 +17,13 @@ def complete_profile(incomplete: str) -> list[str]:
     return [name for name in list_deploy_profiles() if name.startswith(incomplete)]
 
 
+def complete_calibration_method(incomplete: str) -> list[str]:
+    """Return the calibration methods that start with what was typed."""
+    from trtdeploy.config.calibration import CALIBRATION_METHODS
+
+    return [name for name in CALIBRATION_METHODS if name.startswith(incomplete)]
+
+
 Profile = Annotated[
     str,
     typer.Option(
@@ -72,11 +79,40 @@ OutputDir = Annotated[
 ]
 Pins = Annotated[
     Optional[list[str]],  # noqa: UP045
-    typer.Option("--pin", metavar="PATTERN", help="Keep these nodes FP32; also 'op:Softmax'."),
+    typer.Option(
+        "--pin",
+        metavar="PATTERN",
+        help="Keep these nodes FP32; also 'op:Softmax', 'fp16:/head/*', 'int8:stem'.",
+    ),
 ]
 RangeData = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--data", metavar="PATH", help="Samples: npz, npy, a folder of them, images."),
+]
+CalibrationData = Annotated[
+    Optional[list[Path]],  # noqa: UP045
+    typer.Option(
+        "--calib",
+        metavar="PATH",
+        help="Samples to calibrate INT8/FP8 with (as --data), or an earlier calibration.json; "
+        "may be given several times.",
+    ),
+]
+CalibrationMethod = Annotated[
+    str,
+    typer.Option(
+        "--calib-method",
+        metavar="NAME",
+        help="minmax, percentile, entropy or mse.",
+        autocompletion=complete_calibration_method,
+    ),
+]
+SyntheticCalibration = Annotated[
+    bool,
+    typer.Option(
+        "--synthetic-calib",
+        help="Calibrate with made-up inputs: to try a build, never to ship one.",
+    ),
 ]
 PrepareOnly = Annotated[
     bool, typer.Option("--prepare-only", help="Stop before compiling; that is a success then.")
@@ -104,6 +140,17 @@ Metric = Annotated[
     str, typer.Option("--metric", metavar="NAME", help="top1, miou, or module:function.")
 ]
 MaxDrop = Annotated[float, typer.Option("--max-drop", help="How far the metric may fall.")]
+PinTarget = Annotated[
+    str,
+    typer.Option(
+        "--target",
+        metavar="FIGURE=LIMIT",
+        help="sqnr=30 (dB), rel-l2=0.01, max=1% (of amax) or top1=99% (agreement with FP32), for "
+        "every output; default: the recipe's parity tolerance.",
+    ),
+]
+PinSamples = Annotated[int, typer.Option("--samples", help="Samples to compare outputs on.")]
+MostRuns = Annotated[int, typer.Option("--max-runs", help="Runs of the search at most.")]
 Strict = Annotated[
     bool, typer.Option("--strict", help="Fail what is worse than rounding explains, too.")
 ]

@@ -6,14 +6,19 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
+
+from trtdeploy.cli.text_width import find_width, fit_text
 
 if TYPE_CHECKING:
     from trtdeploy.core.errors import TrtdeployError
     from trtdeploy.pipeline.progress import ProgressEvent
 
+_NARROWEST_VALUE = 20
+_BAR_WIDTH = 16
 _SILENCE_S = 20.0
 """Without a terminal, say at least this often that a step is still at work."""
 
@@ -66,23 +71,24 @@ class OutputSink:
         log_tail = getattr(error, "log_tail", "")
         if log_tail:
             self.note("--- end of the compiler's log ---\n" + log_tail + "\n---")
-        self.note(f"error: {error.message}")
+        width = find_width(sys.stderr)
+        self.note(fit_text(f"error: {error.message}", width))
         if error.hint:
-            self.note(f"hint: {error.hint}")
+            self.note(fit_text(f"hint: {error.hint}", width))
 
     def progress(self, event: ProgressEvent) -> None:
         """Draw progress: one line per step, live on a terminal."""
         if event.finished:
             self._close_line()
-            sys.stderr.write(f"  {event.step:<8} {event.elapsed_s:6.1f} s  {event.detail}\n")
+            sys.stderr.write(f"  {event.step:<9} {event.elapsed_s:6.1f} s  {event.detail}\n")
             self._last_sign_of_life = time.monotonic()
         elif sys.stderr.isatty():
-            text = f"  {event.step:<8} {event.elapsed_s:6.1f} s  {_describe(event)}"
+            text = f"  {event.step:<9} {event.elapsed_s:6.1f} s  {_describe(event)}"
             sys.stderr.write("\r\x1b[K" + text[:79])
             self._line_open = True
         elif time.monotonic() - self._last_sign_of_life > _SILENCE_S:
             self._last_sign_of_life = time.monotonic()
-            sys.stderr.write(f"  {event.step:<8} {event.elapsed_s:6.1f} s  {_describe(event)}\n")
+            sys.stderr.write(f"  {event.step:<9} {event.elapsed_s:6.1f} s  {_describe(event)}\n")
         sys.stderr.flush()
 
     def _close_line(self) -> None:
@@ -108,6 +114,9 @@ def _show_controls(text: str) -> str:
 
 def _describe(event: ProgressEvent) -> str:
     detail = event.detail or "..."
+    if event.fraction is not None:
+        done = round(_BAR_WIDTH * min(max(event.fraction, 0.0), 1.0))
+        detail = f"[{'#' * done}{'.' * (_BAR_WIDTH - done)}] {detail}"
     if event.estimate_s is not None:
         detail += f" (about {event.estimate_s:.0f} s last time)"
     return detail
@@ -121,5 +130,18 @@ def format_rows(rows: list[tuple[str, object]]) -> str:
     """Return two aligned columns; rows whose value is None or empty are left out."""
     shown = [(name, str(value)) for name, value in rows if value not in (None, "", [], {})]
     width = max((len(name) for name, _ in shown), default=0)
+    columns = find_width(sys.stdout)
+    room = None if columns is None else max(columns - width - 2, _NARROWEST_VALUE)
     indent = "\n" + " " * (width + 2)
-    return "\n".join(f"{name:<{width}}  {value}".replace("\n", indent) for name, value in shown)
+    return "\n".join(
+        f"{name:<{width}}  {fit_text(value, room)}".replace("\n", indent) for name, value in shown
+    )
+
+
+def format_table(rows: Sequence[tuple[str, ...]]) -> str:
+    """Return aligned columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )

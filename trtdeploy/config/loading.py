@@ -107,21 +107,58 @@ def load_deploy_profile(
     Raises:
         DeployProfileError: All problems of the files, or all combinations that cannot work,
             one per line.
-        UsageError: All problems lie in ``overrides``.
+        UsageError: All problems lie in ``overrides``, or come from them.
     """
     path = find_config_file(os.fspath(name_or_path), "deploy profile", Path())
     label = describe_file(path)
     merged, chain = _load_chain(path, "deploy profile")
     for text in overrides:
         merged.add(_read_override(text))
+    profile, device = _validate(merged, path, label)
+    problems = find_combination_problems(profile, device)
+    if problems:
+        blamed = {problem: _blame(problem, path, overrides) for problem in problems}
+        lines = [f"{blamed[problem] or label}: {problem}" for problem in problems]
+        raise (UsageError if all(blamed.values()) else DeployProfileError)("\n".join(lines))
+    return ResolvedProfile(profile, device, path, chain, tuple(overrides))
+
+
+def _validate(merged: MergedDocument, path: Path, label: str) -> tuple[DeployProfile, DeviceSpec]:
     profile, problems = validate_document(DeployProfile, merged, label, {"name": path.stem})
     device, device_problems = _load_device_of(merged)
     problems = (*problems, *device_problems)
     if profile is None or device is None:
         only_overrides = all(problem.startswith(SET_LABEL) for problem in problems)
         raise (UsageError if only_overrides else DeployProfileError)("\n".join(problems))
-    _require_sound_combination(profile, device, label)
-    return ResolvedProfile(profile, device, path, chain, tuple(overrides))
+    return profile, device
+
+
+def _blame(problem: str, path: Path, overrides: Sequence[str]) -> str:
+    """Return the ``--set`` texts that a combination problem comes from; empty: it is the file's.
+
+    It comes from the texts without which it would not be there; where no single one is to blame,
+    from all of them together.
+    """
+    if problem in (_find_problems(path, ()) or ()):
+        return ""
+    alone = []
+    for position, text in enumerate(overrides):
+        others = _find_problems(path, (*overrides[:position], *overrides[position + 1 :]))
+        if others is not None and problem not in others:
+            alone.append(text)
+    texts = " ".join(f"{SET_LABEL} {text}" for text in alone or overrides)
+    return f"{texts} on {describe_file(path)}"
+
+
+def _find_problems(path: Path, overrides: Sequence[str]) -> tuple[str, ...] | None:
+    """Return what does not go together; None when some part is wrong by itself."""
+    try:
+        merged, _ = _load_chain(path, "deploy profile")
+        for text in overrides:
+            merged.add(_read_override(text))
+        return find_combination_problems(*_validate(merged, path, describe_file(path)))
+    except (DeployProfileError, UsageError):
+        return None
 
 
 def restore_deploy_profile(data: Mapping[str, object], label: str) -> ResolvedProfile:

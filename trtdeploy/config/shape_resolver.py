@@ -22,6 +22,7 @@ from trtdeploy.config.shape_problem import (
 from trtdeploy.config.shape_request import ShapeRequest
 from trtdeploy.config.shape_table import AxisRange, ShapeTable
 from trtdeploy.config.shape_values import check_values, explain_missing_values
+from trtdeploy.config.size_rules import find_rule_fault, fit_sizes
 from trtdeploy.core.names import suggest_name
 from trtdeploy.core.ranges import POINTS, OptimizationProfile, ShapeRange, ValueRange
 from trtdeploy.core.tensors import TensorSpec, format_shape
@@ -47,6 +48,7 @@ class ShapeResolver:
         self._specs = {spec.name: spec for spec in inputs}
         self._axes = find_dynamic_axes(inputs)
         self._symbols = {axis.symbol for axis in self._axes}
+        self._rules = {rule.symbol: rule for spec in inputs for rule in spec.size_rules}
         self._layers = [_Layer() for _ in request.tables]
         self._rejected: set[str] = set()  # inputs whose shape is wrong: nothing more to say
         # What a stronger table says stands in for all that weaker ones say, mistakes included.
@@ -111,6 +113,7 @@ class ShapeResolver:
             for axis in axes:
                 default = find_default(axis.role, self._request.defaults)
                 complete = complete_sizes(sizes, default, axis.role)
+                complete = fit_sizes(complete, self._rules.get(axis.symbol), sizes)
                 note = _note_symbol(symbol, axis, complete, partial=None in dict(sizes).values())
                 statement = Statement(f"symbols.{symbol} says {complete}", complete, note)
                 layer.symbols.setdefault(axis, []).append(statement)
@@ -148,7 +151,9 @@ class ShapeResolver:
             if said is not None:
                 decided = self._require_agreement(axis, said)
             else:
-                decided = find_default(axis.role, self._request.defaults)
+                decided = fit_sizes(
+                    find_default(axis.role, self._request.defaults), self._rules.get(axis.symbol)
+                )
                 names = [place.input_name for place in axis.places]
                 if not self._rejected.isdisjoint(names):
                     pass  # its sizes were given, and refused
@@ -173,6 +178,9 @@ class ShapeResolver:
                     "the same sizes wherever the symbol occurs",
                 )
             )
+        fault = find_rule_fault(said[0].sizes, self._rules.get(axis.symbol))
+        if fault is not None:
+            self.problems.append(ShapeProblem(f"symbol {axis.label}", *fault))
         return said[0].sizes
 
     def _explain_missing_input(self, name: str, axes: Sequence[DynamicAxis]) -> ShapeProblem:

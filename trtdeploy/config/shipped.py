@@ -27,7 +27,7 @@ def find_shipped_folder(kind: Kind) -> Path:
             return candidate / "devices" if kind == "device" else candidate
     raise DeployProfileError(
         "the shipped profiles are missing from this installation",
-        hint="Reinstall it: pip install --force-reinstall trtdeploy",
+        hint="Install trtdeploy again, the way it was installed.",
     )
 
 

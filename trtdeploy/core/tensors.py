@@ -12,6 +12,45 @@ Shape = tuple[Dim, ...]
 
 
 @dataclass(frozen=True)
+class SizeRule:
+    """The sizes that a model accepts for one symbol.
+
+    Attributes:
+        symbol: The symbol.
+        multiple_of: Only multiples of it are accepted.
+        min: Smallest accepted size.
+        max: Largest accepted size; None when there is no limit.
+    """
+
+    symbol: str
+    multiple_of: int = 1
+    min: int = 1
+    max: int | None = None
+
+    def accepts(self, size: int) -> bool:
+        """Tell whether the model takes this size."""
+        too_large = self.max is not None and size > self.max
+        return size >= self.min and not too_large and size % self.multiple_of == 0
+
+    def nearest(self, size: int) -> int:
+        """Return the accepted size closest to ``size``, the larger of two equally close ones."""
+        step = self.multiple_of
+        lowest = -(-self.min // step) * step
+        rounded = max((size + step // 2) // step * step, lowest)
+        return rounded if self.max is None else max(min(rounded, self.max // step * step), lowest)
+
+    def __str__(self) -> str:
+        """Return ``multiples of 32 from 64 to 512``."""
+        words = f"multiples of {self.multiple_of}" if self.multiple_of > 1 else "sizes"
+        words += f" from {self.min}" if self.min > 1 else ""
+        return words if self.max is None else f"{words} up to {self.max}"
+
+    def to_dict(self) -> dict[str, int | None]:
+        """Return plain data, as files keep it."""
+        return {"multiple_of": self.multiple_of, "min": self.min, "max": self.max}
+
+
+@dataclass(frozen=True)
 class TensorSpec:
     """An input or output of a model.
 
@@ -20,12 +59,14 @@ class TensorSpec:
         dtype: Element type.
         shape: Dimensions, or None when the model does not even state the rank.
         is_shape_tensor: The *values* of this input decide shapes inside the model.
+        size_rules: What the model says about the sizes of its symbols.
     """
 
     name: str
     dtype: DType
     shape: Shape | None
     is_shape_tensor: bool = False
+    size_rules: tuple[SizeRule, ...] = ()
 
     @property
     def rank(self) -> int | None:

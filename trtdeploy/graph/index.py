@@ -154,7 +154,7 @@ def _index_uses(scope: Scope) -> None:
                 owner.uses[name].append(Use(node, slot, scope))
 
 
-def _infer(proto: ModelProto) -> ModelProto:
+def infer_types(proto: ModelProto) -> ModelProto:
     """Return the model with inferred types, whatever it is made of.
 
     Some nodes would crash onnx, and this process; and onnx infers nothing at all about a model
@@ -178,7 +178,7 @@ def _infer(proto: ModelProto) -> ModelProto:
 
 
 def _read_types(proto: ModelProto, scopes: list[Scope]) -> None:
-    inferred = _infer(proto)
+    inferred = infer_types(proto)
     for scope, graph in zip(scopes, walk_graphs(inferred.graph), strict=True):
         for values in (graph.value_info, graph.input, graph.output):
             for value in values:

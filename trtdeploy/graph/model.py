@@ -94,10 +94,14 @@ class OnnxModel:
             proto, self.path, dict(self.weights), list(self.changes), set(self.data_files)
         )
 
+    def find_stored(self, tensor: TensorProto) -> StoredWeight | None:
+        """Return the weight an initializer stands for; None when its data is in it."""
+        return None if _has_data(tensor) else self.weights.get(tensor.name)
+
     def iterate_values(self, tensor: TensorProto) -> Iterator[npt.NDArray[np.generic]]:
         """Yield the values of a floating-point initializer in flat chunks."""
-        weight = self.weights.get(tensor.name)
-        if weight is not None and not _has_data(tensor):
+        weight = self.find_stored(tensor)
+        if weight is not None:
             yield from weight.iterate_arrays()
         else:
             yield numpy_helper.to_array(tensor).ravel()
@@ -108,7 +112,7 @@ class OnnxModel:
 
 
 def _has_data(tensor: TensorProto) -> bool:
-    return bool(tensor.raw_data or tensor.float_data)
+    return bool(tensor.raw_data or tensor.float_data or tensor.int32_data or tensor.double_data)
 
 
 def _read_specs(values: Iterable[ValueInfoProto], first_anonymous: int = 0) -> list[TensorSpec]:

@@ -29,7 +29,9 @@ _VALUE_FIELDS: dict[int, str] = {
     TensorProto.STRING: "string_data",
     **dict.fromkeys(
         (TensorProto.INT32, TensorProto.INT16, TensorProto.INT8, TensorProto.UINT16,
-         TensorProto.UINT8, TensorProto.BOOL, TensorProto.FLOAT16, TensorProto.BFLOAT16),
+         TensorProto.UINT8, TensorProto.BOOL, TensorProto.FLOAT16, TensorProto.BFLOAT16,
+         TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2,
+         TensorProto.FLOAT8E5M2FNUZ),
         "int32_data",
     ),
 }  # fmt: skip

@@ -13,6 +13,13 @@ import numpy.typing as npt
 
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import ModelFileError
+from trtdeploy.graph.quantized_weights import (
+    EIGHT_BIT,
+    ChannelFactors,
+    WeightQuantization,
+    quantize_values,
+    scale_values,
+)
 
 CHUNK_BYTES = 16 << 20
 """How much of a weight is in memory at once; a multiple of every element size."""
@@ -22,6 +29,7 @@ _NUMPY = {
     DType.FLOAT16: np.dtype("<f2"),
     DType.FLOAT64: np.dtype("<f8"),
     DType.BFLOAT16: np.dtype(ml_dtypes.bfloat16),
+    **EIGHT_BIT,
 }
 
 
@@ -42,45 +50,80 @@ class StoredWeight:
         span: Where the source bytes lie.
         dtype: Element type of the source bytes.
         stored_as: Element type that ``iterate_bytes`` yields; differs from ``dtype`` once a
-            recipe has narrowed the weight.
+            recipe has narrowed or quantized the weight.
         rounded_to: Narrower type the values pass through on the way to ``stored_as``; None for
             no such stop.
+        factors: What the source values are multiplied by, where a pass has folded a layer.
+        quantization: How the values become ``stored_as``, where that is an 8-bit type.
     """
 
     span: Span
     dtype: DType
     stored_as: DType
     rounded_to: DType | None = None
+    factors: ChannelFactors | None = None
+    quantization: WeightQuantization | None = None
 
     @property
     def stored_bytes(self) -> int:
         """Size after the conversion to ``stored_as``."""
         return self.span.length * self.stored_as.bits // self.dtype.bits
 
+    def scale(self, factors: ChannelFactors) -> StoredWeight | None:
+        """Return the values times ``factors``.
+
+        None when that cannot be streamed: the weight is not FP32, or is scaled along another axis.
+        """
+        if self.dtype is not DType.FLOAT32 or self.stored_as is not DType.FLOAT32:
+            return None
+        if self.factors is not None:
+            if self.factors.layout != factors.layout:
+                return None
+            factors = ChannelFactors(self.factors.values * factors.values, factors.layout)
+        return replace(self, factors=factors)
+
+    def quantize(self, quantization: WeightQuantization) -> StoredWeight:
+        """Return the values in 8 bits, quantized from those of ``iterate_arrays``."""
+        return replace(
+            self, stored_as=quantization.dtype, rounded_to=None, quantization=quantization
+        )
+
     def widen(self) -> StoredWeight:
-        """Return the same values, as they are stored now, in FP32."""
-        if self.stored_as is DType.FLOAT32:
+        """Return the same values, as they are stored now, in FP32; quantized ones stay 8-bit."""
+        if self.stored_as is DType.FLOAT32 or self.quantization is not None:
             return self
         return replace(self, stored_as=DType.FLOAT32, rounded_to=self.stored_as)
 
     def iterate_arrays(self) -> Iterator[npt.NDArray[np.generic]]:
-        """Yield flat float arrays of the source values, one chunk at a time.
+        """Yield flat arrays of the values before any conversion, one chunk at a time.
 
         Raises:
             ModelFileError: The file shrank since it was opened.
         """
         dtype = _NUMPY[self.dtype]
+        start = 0
         for chunk in self._iterate_source():
-            yield np.frombuffer(chunk, dtype=dtype)
+            array = np.frombuffer(chunk, dtype=dtype)
+            yield scale_values(array, self.factors, start) if self.factors else array
+            start += array.size
 
     def iterate_bytes(self) -> Iterator[bytes | memoryview]:
         """Yield the bytes to store, converted to ``stored_as`` (round to nearest even)."""
-        if self.stored_as == self.dtype and self.rounded_to is None:
+        if self.quantization is not None:
+            yield from self._iterate_quantized(self.quantization)
+            return
+        if self.stored_as == self.dtype and self.rounded_to is None and self.factors is None:
             yield from self._iterate_source()
             return
         for array in self.iterate_arrays():
             values = narrow_values(array, self.rounded_to) if self.rounded_to else array
             yield narrow_values(values, self.stored_as).view(np.uint8).data
+
+    def _iterate_quantized(self, quantization: WeightQuantization) -> Iterator[memoryview]:
+        start = 0
+        for array in self.iterate_arrays():
+            yield quantize_values(array, quantization, start).view(np.uint8).data
+            start += array.size
 
     def _iterate_source(self) -> Iterator[bytes]:
         left = self.span.length

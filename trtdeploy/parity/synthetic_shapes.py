@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 import numpy as np
-from onnx import GraphProto, ModelProto, helper, numpy_helper, shape_inference
+from onnx import GraphProto, ModelProto, helper, numpy_helper
 
 from trtdeploy.graph.model import ONNX_ERRORS, OnnxModel, walk_graphs
+from trtdeploy.graph.value_propagation import infer_with_values
 from trtdeploy.parity.samples_axes import to_numpy_dtype
 from trtdeploy.parity.synthetic_operators import Sizes
-
-_LARGEST_FOLLOWED = 1 << 16
-"""Elements of a 1-D input up to which ONNX's data propagation is affordable: it makes one entry
-per element."""
 
 
 def infer_sizes(
@@ -37,9 +34,8 @@ def infer_sizes(
     for graph in walk_graphs(proto.graph):
         del graph.value_info[:]  # may be stale, and is symbolic at best
     _set_inputs(proto.graph, model, shapes, values)
-    follow = all(len(shape) != 1 or shape[0] <= _LARGEST_FOLLOWED for shape in shapes.values())
     with suppress(*ONNX_ERRORS):  # the sizes of constants still help
-        proto = shape_inference.infer_shapes(proto, data_prop=follow)
+        proto = infer_with_values(proto)
     return _read_sizes(proto, model)
 
 

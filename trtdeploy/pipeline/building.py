@@ -33,17 +33,28 @@ from trtdeploy.pipeline.parity_request import JudgementOptions, ParityRequest, S
 from trtdeploy.pipeline.parity_step import check_built_parity, is_device_here, skip_parity
 from trtdeploy.pipeline.preflight import run_preflight, summarize
 from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
+from trtdeploy.pipeline.quantizing import (
+    Calibration,
+    calibrate,
+    choose_recipe,
+    describe_quantization,
+    refuse_pins,
+)
 from trtdeploy.pipeline.reproduce import render_reproduce_script
 from trtdeploy.pipeline.request import BuildRequest
 from trtdeploy.pipeline.result import ENGINE, PREPARED, BuildResult
 from trtdeploy.pipeline.steps import StepRunner
 from trtdeploy.pipeline.target import CompileAbility, judge_ability
-from trtdeploy.precision.recipe import Recipe, find_recipe
+from trtdeploy.precision.calibration.document import CALIBRATION_NAME, save_statistics
+from trtdeploy.precision.quantization.scheme import INT8
+from trtdeploy.precision.recipe import Recipe
 from trtdeploy.precision.typed_model import apply_recipe
 from trtdeploy.preflight.report import CheckReport
 from trtdeploy.report.writing import write_reports
 
 MODEL_NAME = "model.onnx"
+_PARITY_SAMPLES = 8
+"""Of the calibration samples; --data gives parity samples of its own, and all of them are run."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +81,8 @@ class _Inputs:
                 "shapes": [profile.to_dict() for profile in self.profiles],
                 "pins": self.request.pins,
                 "data": hash_data(self.request.data) if self.request.data else "",
+                "calibration_data": [hash_data(path) for path in self.request.calibration_data],
+                "synthetic_calibration": self.request.synthetic_calibration,
                 "environment": self.environment,
                 "parity": self.request.check_parity,
             }
@@ -94,7 +107,8 @@ def build_model(
             ``<folder>.failed.log`` when the compiler failed.
     """
     resolved = load_deploy_profile(request.profile, request.overrides)
-    recipe = find_recipe(resolved.profile.recipe)
+    recipe = choose_recipe(resolved.profile)
+    refuse_pins(request.pins, resolved.device)
     target = request.output_dir or Path(f"{request.model.stem}.{resolved.name}")
     check_replaceable(target)
     steps = StepRunner(progress)
@@ -167,7 +181,11 @@ def _write_folder(
     open_engine: SessionOpener | None,
 ) -> BuildResult:
     with open_output_folder(target) as folder:
-        manifest = _prepare(folder, inputs, steps)
+        calibration = calibrate(
+            inputs.model, inputs.source["sha256"], inputs.profiles[0], inputs.resolved.profile,
+            inputs.request, steps,
+        )  # fmt: skip
+        manifest = _prepare(folder, inputs, calibration, steps)
         if ability.possible:
             compile_folder(folder, target, manifest, inputs.resolved, steps)
         else:
@@ -175,7 +193,8 @@ def _write_folder(
         _write_script(folder, inputs, manifest)
         if inputs.request.check_parity:
             save_manifest(folder, manifest, steps)  # an engine is loaded by its manifest
-            check_built_parity(_ask_parity(folder, inputs, manifest, open_engine), manifest, steps)
+            asked = _ask_parity(folder, inputs, manifest, open_engine)
+            check_built_parity(asked, manifest, steps)
         else:
             skip_parity("--no-parity was given", manifest, steps)
         save_manifest(folder, manifest, steps)
@@ -194,12 +213,26 @@ def _ask_parity(
         recipe=inputs.recipe.name,
         optimization_profiles=inputs.profiles,
         is_ours=True,
-        data=inputs.request.data,
+        is_weak=inputs.recipe.weak,
+        **_choose_samples(inputs),
         preprocessing=profile.preprocessing,
         judgement=JudgementOptions(atol=profile.parity.atol, rtol=profile.parity.rtol),
         engine_folder=folder,
         open_engine=open_engine if is_device_here(inputs.resolved, manifest) else None,
     )
+
+
+def _choose_samples(inputs: _Inputs) -> dict[str, Any]:
+    """Return what parity runs: samples of its own, else some that were calibrated with.
+
+    Quantized ranges are those of real inputs, so made-up ones would say little.
+    """
+    request = inputs.request
+    samples = [path for path in request.calibration_data if path.suffix.lower() != ".json"]
+    if request.data is not None or not samples:
+        return {"data": request.data}
+    nonfinite = inputs.resolved.profile.calibration.nonfinite
+    return {"data": samples[0], "most_samples": _PARITY_SAMPLES, "on_nonfinite": nonfinite}
 
 
 def _write_script(folder: Path, inputs: _Inputs, manifest: dict[str, Any]) -> None:
@@ -222,7 +255,9 @@ def _measure(inputs: _Inputs) -> dict[str, float] | None:
     return measure_model_ranges(inputs.model, inputs.recipe, source, inputs.profiles[0])
 
 
-def _prepare(folder: Path, inputs: _Inputs, steps: StepRunner) -> dict[str, Any]:
+def _prepare(
+    folder: Path, inputs: _Inputs, calibration: Calibration | None, steps: StepRunner
+) -> dict[str, Any]:
     """Write the typed model; return the manifest of a folder that is ready to be compiled."""
     request, profile = inputs.request, inputs.resolved.profile
     with steps.run("type") as step:
@@ -230,15 +265,22 @@ def _prepare(folder: Path, inputs: _Inputs, steps: StepRunner) -> dict[str, Any]
         typed = apply_recipe(
             inputs.model,
             inputs.recipe,
-            pins=(*profile.precision.keep_fp32, *request.pins),
+            pins=(*profile.precision.list_pins(), *request.pins),
             ranges=ranges,
             keep_io=profile.precision.io == "keep",
+            thresholds=None if calibration is None else calibration.thresholds,
         )
         path = folder / MODEL_NAME
         save_model(typed.model, path)
         counts = typed.plan.count_by_dtype()
         step.detail = ", ".join(f"{n} nodes {dtype}" for dtype, n in sorted(counts.items()))
         step.log = list(typed.model.changes)
+        quantization = describe_quantization(typed, inputs.profiles[0], calibration)
+        if calibration is not None:
+            save_statistics(
+                calibration.statistics, folder / CALIBRATION_NAME, calibration.methods,
+                inputs.recipe.quantized or INT8,
+            )  # fmt: skip
     data_file = path.with_name(path.name + ".data")
     return {
         "schema_version": SCHEMA_VERSION,
@@ -254,9 +296,11 @@ def _prepare(folder: Path, inputs: _Inputs, steps: StepRunner) -> dict[str, Any]
         "engine": None,
         "profile": inputs.resolved.to_dict(),
         "pins": list(request.pins),
+        "data": [{"path": str(p), "sha256": hash_data(p)} for p in request.list_data()],
         "optimization_profiles": [p.to_dict() for p in inputs.profiles],
         "shape_notes": list(inputs.notes),
         "precision": {**typed.plan.to_dict(), "ranges_measured": ranges is not None},
+        "quantization": quantization,
         "check": inputs.check.to_dict(),
         "compile": None,
         "environment": inputs.environment,

@@ -18,8 +18,8 @@ from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.model import OnnxModel, walk_nodes
 from trtdeploy.graph.saving import save_model
 from trtdeploy.pipeline.model_inputs import describe_inputs
-from trtdeploy.pipeline.preflight import add_recipe_finding, add_size_findings, run_preflight
-from trtdeploy.precision.recipe import RECIPES
+from trtdeploy.pipeline.preflight import add_size_findings, run_preflight
+from trtdeploy.pipeline.quantizing import assume_thresholds, choose_recipe
 from trtdeploy.precision.typed_model import apply_recipe
 from trtdeploy.preflight.report import CheckReport
 
@@ -57,20 +57,18 @@ def check_for_profile(
     if ask_parser and not any(finding.code in _INVALID for finding in report.blockers):
         parser = _ask(model, resolved)
         report = run_preflight(model, resolved, resolution.optimization_profiles, parser)
-    return add_size_findings(add_recipe_finding(report, resolved), resolution)
+    return add_size_findings(report, resolution)
 
 
 def _ask(model: OnnxModel, resolved: ResolvedProfile) -> ParserAnswer | None:
     """Parse the typed model with the TensorRT that is here; None when there is none to ask."""
-    backend, recipe = resolved.profile.backend, RECIPES.get(resolved.profile.recipe)
-    if backend not in (TENSORRT, TENSORRT_RTX) or not is_installed(backend) or recipe is None:
+    backend = resolved.profile.backend
+    if backend not in (TENSORRT, TENSORRT_RTX) or not is_installed(backend):
         return None
     with tempfile.TemporaryDirectory() as folder:
         typed_path = Path(folder) / "model.onnx"
         try:
-            typed = apply_recipe(
-                model, recipe, keep_io=resolved.profile.precision.io == "keep"
-            ).model
+            typed = _type_for_parser(model, resolved)
         except ModelFileError:
             return None  # too new to be converted; the static checks say so
         save_model(typed, typed_path)
@@ -80,3 +78,15 @@ def _ask(model: OnnxModel, resolved: ResolvedProfile) -> ParserAnswer | None:
             return ask_installed_parser(request)
         except (MissingDependencyError, NotPossibleError):
             return None  # installed, and does not start here: the shipped table answers
+
+
+def _type_for_parser(model: OnnxModel, resolved: ResolvedProfile) -> OnnxModel:
+    profile = resolved.profile
+    recipe, pins = choose_recipe(profile), profile.precision.list_pins()
+    return apply_recipe(
+        model,
+        recipe,
+        pins=pins,
+        keep_io=profile.precision.io == "keep",
+        thresholds=assume_thresholds(model, recipe, pins),
+    ).model

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 from dataclasses import asdict
 from pathlib import Path
@@ -112,7 +113,8 @@ def make_compile_request(
     recipe = find_recipe(profile.recipe)
     nodes = manifest["precision"]["nodes"]
     low = recipe.low.label if recipe.low else ""
-    has_low = any(decision["dtype"] == low for decision in nodes.values())
+    narrow = [recipe.quantized.dtype.label if recipe.quantized else "", low]
+    found = {decision["dtype"] for decision in nodes.values()}
     is_rtx = profile.backend == "tensorrt_rtx"
     capabilities = find_target_compute_capabilities(profile, resolved.device) if is_rtx else ()
     return CompileRequest(
@@ -120,7 +122,7 @@ def make_compile_request(
         model_path=str(folder / manifest["typed_model"]["file"]),
         engine_path=str(folder / ENGINE_NAME),
         recipe=recipe.name,
-        low_dtype=low if has_low else "",
+        low_dtype=next((label for label in narrow if label and label in found), ""),
         tf32=recipe.tf32 and "tf32" in resolved.device.precisions,
         typing=profile.typing,
         fp32_nodes=tuple(n for n, d in nodes.items() if low and d["dtype"] == "float32"),
@@ -173,14 +175,17 @@ def _describe_origin(manifest: dict[str, Any], request: CompileRequest) -> dict[
 
 
 def _find_shared_cache(resolved: ResolvedProfile) -> Path | None:
-    """Timings are worth keeping over builds, for one device and one TensorRT version."""
+    """Timings are worth keeping over builds, for one GPU model and one TensorRT version."""
     root = os.environ.get("TRTDEPLOY_CACHE") or os.environ.get("XDG_CACHE_HOME")
     try:
         base = Path(root) if root else Path.home() / ".cache"
     except RuntimeError:  # a user without a home
         return None
     version = find_installed(resolved.profile.backend).version
-    return base / "trtdeploy" / "timing" / f"{resolved.device.name}-{version}.cache"
+    gpu = find_local_gpu()
+    timed = resolved.device.name if gpu is None else f"{gpu.name} {gpu.compute_capability}"
+    name = re.sub(r"[^a-z0-9.]+", "-", f"{timed} {version}".lower())
+    return base / "trtdeploy" / "timing" / f"{name}.cache"
 
 
 def _publish_cache(source: Path, shared: Path) -> None:

@@ -20,10 +20,14 @@ def estimate_compile_s(target: Path, source_sha256: str) -> float | None:
         return None
     neighbours = sorted(target.parent.glob("*/manifest.json"))[:_MOST_FOLDERS]
     found = None
-    for folder in [path.parent for path in neighbours]:
+    for path in neighbours:
+        folder = path.parent
         try:
+            # a text search is cheaper than reading the manifests of other models
+            if not path.is_file() or source_sha256.encode() not in path.read_bytes():
+                continue
             manifest = load_manifest(folder)
-        except InputError:
+        except (InputError, OSError):
             continue  # somebody else's folder
         seconds = (
             _find_seconds(manifest) if manifest["source"].get("sha256") == source_sha256 else 0

@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 import math
 from datetime import datetime, timezone
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
+
+from pydantic import ValidationError
 
 from trtdeploy.core.errors import InputError
 from trtdeploy.core.files import compute_sha256
 from trtdeploy.core.tensors import TensorSpec
+from trtdeploy.pipeline.manifest_document import ManifestDocument
 from trtdeploy.pipeline.output_folder import MANIFEST_NAME
 from trtdeploy.pipeline.steps import StepRunner
+from trtdeploy.report.loading import describe_damage
 
 SCHEMA_VERSION = 1
 REPORT_NAME = "report.json"
 REPORT_KEYS = (
     "schema_version", "status", "created", "source", "typed_model", "engine", "profile",
-    "optimization_profiles", "shape_notes", "precision", "check", "compile", "steps",
-    "environment", "parity", "reproduce",
+    "optimization_profiles", "shape_notes", "precision", "quantization", "check", "compile",
+    "steps", "environment", "parity", "reproduce",
 )  # fmt: skip
 
 
@@ -76,16 +80,35 @@ def _without_infinities(data: Any) -> Any:
 
 
 def load_manifest(folder: Path) -> dict[str, Any]:
-    """Read the manifest of an output folder.
+    """Read the manifest of an output folder; every field that this package reads is sound.
 
     Raises:
         InputError: There is none, it is damaged, or it has a schema this version cannot read.
     """
     path = folder / MANIFEST_NAME
+    data = _read_json(folder, path)
+    if not isinstance(data, dict) or data.get("schema_version") != SCHEMA_VERSION:
+        found = data.get("schema_version") if isinstance(data, dict) else None
+        raise InputError(
+            f"{path} has schema version {found!r}; this trtdeploy reads {SCHEMA_VERSION}",
+            hint="Use the trtdeploy that wrote it, or build the folder again.",
+        )
+    try:
+        # As JSON again: what is checked is what was parsed, whatever keys the file has twice.
+        ManifestDocument.model_validate_json(json.dumps(data))
+    except ValidationError as error:
+        raise InputError(
+            f"{path} is damaged: {describe_damage(error)}",
+            hint="Copy the folder again, or build it again if an earlier trtdeploy wrote it.",
+        ) from error
+    return data
+
+
+def _read_json(folder: Path, path: Path) -> Any:
     if path.exists() and not path.is_file():
         raise InputError(f"{path} is not a plain file")  # reading a pipe would wait for ever
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise InputError(
             f"{folder} is not an output folder of trtdeploy: it has no {MANIFEST_NAME}",
@@ -95,37 +118,3 @@ def load_manifest(folder: Path) -> dict[str, Any]:
         raise InputError(
             f"{path} cannot be read: {error}", hint="Build the folder again."
         ) from error
-    if not isinstance(data, dict) or data.get("schema_version") != SCHEMA_VERSION:
-        found = data.get("schema_version") if isinstance(data, dict) else None
-        raise InputError(
-            f"{path} has schema version {found!r}; this trtdeploy reads {SCHEMA_VERSION}",
-            hint="Use the trtdeploy that wrote it, or build the folder again.",
-        )
-    _check_structure(data, path)
-    _check_names(data, path)
-    return data
-
-
-def _check_structure(data: dict[str, Any], path: Path) -> None:
-    """Later code reads these without asking again."""
-    expected = {"source": dict, "typed_model": dict, "profile": dict, "precision": dict,
-                "steps": list, "optimization_profiles": list}  # fmt: skip
-    for key, kind in expected.items():
-        if not isinstance(data.get(key), kind):
-            raise InputError(
-                f"{path} is damaged: {key!r} is missing or not a {kind.__name__}",
-                hint="Build the folder again.",
-            )
-
-
-def _check_names(data: dict[str, Any], path: Path) -> None:
-    """Manifests travel: a file name in one must not lead out of its folder."""
-    for key in ("typed_model", "engine"):
-        entry = data.get(key)
-        if entry is None:
-            continue
-        files = entry.get("files", {}) if isinstance(entry, dict) else None
-        names = [entry.get("file"), *files] if isinstance(files, dict) else [None]
-        for name in names:
-            if not isinstance(name, str) or PurePath(name).name != name or name in ("", ".", ".."):
-                raise InputError(f"{path} names a file {name!r} that is not in its folder")

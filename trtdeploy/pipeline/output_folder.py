@@ -22,7 +22,7 @@ if sys.platform != "win32":
 MANIFEST_NAME = "manifest.json"
 OUTPUT_NAMES = frozenset(
     {"model.onnx", "model.onnx.data", "model.engine", MANIFEST_NAME, "report.json", "report.html",
-     "junit.xml", "timing.cache", "build.log", "reproduce.sh"}
+     "junit.xml", "timing.cache", "build.log", "reproduce.sh", "calibration.json"}
 )  # fmt: skip
 """Everything a build writes; a folder that holds anything else is somebody's and is left alone."""
 _YOUNG_S = 2.0
@@ -33,15 +33,23 @@ _AT_FDCWD = -100
 def check_replaceable(target: Path) -> None:
     """Refuse to replace anything that trtdeploy did not write.
 
+    A symbolic link is refused, whatever it points to: it cannot be exchanged together with what
+    lies behind it, and to replace the link alone would leave an older build there.
+
     Raises:
-        InputError: ``target`` is a file, or holds anything but the files of a build.
+        InputError: ``target`` is a link or a file, or holds anything but the files of a build.
     """
     if target.name in ("", ".."):
         raise InputError(
             f"{str(target)!r} is where you are, not a folder to write",
             hint="Name a folder of its own with --output-dir.",
         )
-    if not target.exists() and not target.is_symlink():
+    if target.is_symlink():
+        raise InputError(
+            f"{target} is a symbolic link to {target.readlink()}; it is left alone",
+            hint="Name the folder behind it, or another one, with --output-dir.",
+        )
+    if not target.exists():
         return
     kind = "a file"
     if target.is_dir():

@@ -36,12 +36,13 @@ from trtdeploy.parity.points import (
 from trtdeploy.parity.result import ParityReport
 from trtdeploy.parity.runner import Feeds, FeedsMaker, Runner
 from trtdeploy.parity.samples import open_samples
+from trtdeploy.parity.samples_source import Batch, SampleSource
 from trtdeploy.parity.synthetic import make_synthetic_feeds
 from trtdeploy.parity.tolerance import make_tolerance_provider
 from trtdeploy.pipeline.parity_request import ParityRequest
 from trtdeploy.pipeline.task_accuracy import add_task_metric
 from trtdeploy.precision.emulation import emulate_model
-from trtdeploy.precision.recipe import RECIPES
+from trtdeploy.precision.recipe import RECIPES, Recipe, make_weak_recipe
 from trtdeploy.precision.typed_model import apply_recipe
 
 EMULATED = "emulated on CPU"
@@ -75,7 +76,7 @@ def run_parity(request: ParityRequest, progress: Observer | None = None) -> Pari
     batch = find_batch_layout(model.input_specs(), model.output_specs())
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        reference = _open_reference(stack, model, folder)
+        reference = open_reference(stack, model, folder)
         candidate, label = _open_candidate(stack, request, folder)
         noise = _find_noise(stack, request, model, reference, folder)
         profiles = request.optimization_profiles
@@ -136,14 +137,22 @@ def _find_batch_size(point: ParityPoint, batch: BatchLayout) -> int:
 
 def _find_inputs(request: ParityRequest, model: OnnxModel) -> _Inputs:
     if request.data is not None:
-        source = open_samples(request.data, model.input_specs(), request.preprocessing)
+        source = open_samples(
+            request.data,
+            model.input_specs(),
+            request.preprocessing,
+            on_nonfinite=request.on_nonfinite,
+        )
 
         def read(
             shapes: Mapping[str, tuple[int, ...]], _: Mapping[str, tuple[int, ...]]
         ) -> Iterator[Feeds]:
-            return (batch.feeds for batch in source.iterate_batches(shapes))
+            return (batch.feeds for batch in _take_samples(source, shapes, request.most_samples))
 
-        return _Inputs(read, source.description, False, tuple(source.notes))
+        notes = tuple(source.notes)
+        if request.most_samples is not None and request.most_samples < len(source):
+            notes += (f"only the first {request.most_samples} samples were run",)
+        return _Inputs(read, source.description, False, notes)
     index = build_index(normalize_model(model))
 
     def make_up(
@@ -158,7 +167,19 @@ def _find_inputs(request: ParityRequest, model: OnnxModel) -> _Inputs:
     return _Inputs(make_up, sample.description, True, sample.notes)
 
 
-def _open_reference(stack: ExitStack, model: OnnxModel, folder: Path) -> Runner:
+def _take_samples(
+    source: SampleSource, shapes: Mapping[str, tuple[int, ...]], most: int | None
+) -> Iterator[Batch]:
+    """Yield batches until ``most`` samples are reached; a batch is never cut."""
+    taken = 0
+    for batch in source.iterate_batches(shapes):
+        yield batch
+        taken += len(batch.samples)
+        if most is not None and taken >= most:
+            return
+
+
+def open_reference(stack: ExitStack, model: OnnxModel, folder: Path) -> Runner:
     """Open the baseline with ONNX Runtime's optimisations off, which may not even be exact."""
     try:
         session = OnnxRuntimeSession(model.path, optimize=False)
@@ -195,13 +216,26 @@ def _find_noise(
 ) -> NoiseSource | None:
     """Choose what shows how far rounding alone leads: see ``trtdeploy.parity.noise``."""
     recipe = RECIPES.get(request.recipe)
-    if recipe is None or recipe.low is None or request.is_ours:
+    if recipe is None or request.is_ours or not _can_repeat(recipe, request):
         return round_inputs(reference, request.recipe, seeds=1)
-    typed = apply_recipe(model, recipe, pins=request.pins, keep_io=request.keep_io).model
+    typed = apply_recipe(
+        model,
+        make_weak_recipe(recipe) if request.is_weak else recipe,
+        pins=request.pins,
+        keep_io=request.keep_io,
+        thresholds=request.thresholds,
+    ).model
     expected = _open_emulated(stack, typed, folder / "expected.onnx")
     # the very graph this recipe makes of the reference must also give the very same bits
     same = request.open_engine is None and has_same_structure(typed, load_model(request.candidate))
     return expect_emulation(expected, request.recipe, same_arithmetic=same)
+
+
+def _can_repeat(recipe: Recipe, request: ParityRequest) -> bool:
+    """True when the recipe narrows something, and what it needs to do so again is known."""
+    if recipe.quantized is not None:
+        return request.thresholds is not None
+    return recipe.low is not None
 
 
 def describe_verdict(report: ParityReport) -> str:

@@ -22,6 +22,7 @@ from trtdeploy.pipeline.model_inputs import describe_inputs
 from trtdeploy.pipeline.parity import run_parity
 from trtdeploy.pipeline.parity_request import JudgementOptions, ParityRequest, SessionOpener
 from trtdeploy.pipeline.parity_step import is_device_here
+from trtdeploy.pipeline.quantizing import find_thresholds
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,7 @@ def _read_folder(question: ParityQuestion, open_engine: SessionOpener | None) ->
         tuple(OptimizationProfile.from_dict(entry) for entry in manifest["optimization_profiles"]),
         pins=tuple(manifest.get("pins", [])),
     )
+    request = replace(request, thresholds=find_thresholds(manifest.get("quantization")))
     if open_engine is None or not is_device_here(resolved, manifest):
         return request
     return replace(request, engine_folder=question.candidate, open_engine=open_engine)
@@ -116,7 +118,8 @@ def _make_request(
         candidate=candidate,
         recipe=profile.recipe,
         optimization_profiles=profiles,
-        pins=(*profile.precision.keep_fp32, *pins),
+        pins=(*profile.precision.list_pins(), *pins),
+        is_weak=profile.typing == "weak",
         keep_io=profile.precision.io == "keep",
         data=question.data,
         preprocessing=profile.preprocessing,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from trtdeploy.backends.session import Session
 from trtdeploy.config.preprocessing import PreprocessingSection
 from trtdeploy.core.ranges import OptimizationProfile
+from trtdeploy.parity.samples_source import OnNonfinite
 
 SessionOpener = Callable[[Path], Session]
 """Opens the engine of an output folder on this machine's own GPU."""
@@ -42,11 +43,16 @@ class ParityRequest:
         candidate: The typed ONNX model that is emulated when no engine is run.
         recipe: Decides the tolerances.
         optimization_profiles: Their corners are run.
-        pins: Patterns of nodes the recipe kept FP32; the expectation keeps them too.
+        pins: What the recipe was told about single nodes; the expectation is told the same.
+        thresholds: Clipping magnitudes the candidate was quantized with; None when not known, or
+            nothing was quantized.
+        is_weak: The candidate is for a weakly typed network.
         keep_io: Inputs and outputs keep their types.
         is_ours: The candidate was just made by this recipe from this reference; it cannot serve
             as the expectation of itself.
         data: Samples (npz, npy, folder); None makes them up.
+        on_nonfinite: What becomes of samples with NaN or infinity.
+        most_samples: How many of them are run at most; None runs all.
         preprocessing: For images.
         judgement: How outputs are judged.
         engine_folder: Output folder whose engine is run instead of the emulation.
@@ -58,9 +64,13 @@ class ParityRequest:
     recipe: str
     optimization_profiles: tuple[OptimizationProfile, ...]
     pins: tuple[str, ...] = ()
+    thresholds: Mapping[str, float] | None = None
+    is_weak: bool = False
     keep_io: bool = True
     is_ours: bool = False
     data: Path | None = None
+    on_nonfinite: OnNonfinite = "error"
+    most_samples: int | None = None
     preprocessing: PreprocessingSection | None = None
     judgement: JudgementOptions = field(default_factory=JudgementOptions)
     engine_folder: Path | None = None

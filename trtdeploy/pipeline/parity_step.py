@@ -8,13 +8,13 @@ from typing import Any
 
 from trtdeploy.backends.installed import is_installed
 from trtdeploy.backends.local_gpu import find_local_gpu
-from trtdeploy.config.combination import find_target_compute_capabilities
 from trtdeploy.config.loading import ResolvedProfile
 from trtdeploy.core.errors import TrtdeployError
 from trtdeploy.graph.loading import load_model
 from trtdeploy.parity.checking import ParityProgress
 from trtdeploy.parity.result import Verdict
 from trtdeploy.pipeline.build_key import hash_model
+from trtdeploy.pipeline.gpu_model import explain_other_gpu
 from trtdeploy.pipeline.parity import describe_verdict, run_parity
 from trtdeploy.pipeline.parity_request import ParityRequest
 from trtdeploy.pipeline.progress import ProgressEvent
@@ -54,13 +54,11 @@ def skip_parity(reason: str, manifest: dict[str, Any], steps: StepRunner) -> Non
 
 
 def is_device_here(resolved: ResolvedProfile, manifest: dict[str, Any]) -> bool:
-    """True when the engine just built can be run on this machine's own GPU."""
+    """True when the engine can be run on this machine's own GPU, which is one it belongs to."""
     if manifest["status"] != ENGINE or resolved.profile.backend == "onnxruntime":
         return False
-    gpu = find_local_gpu()
-    capabilities = find_target_compute_capabilities(resolved.profile, resolved.device)
     has_memory = is_installed("cuda") or is_installed("pycuda")
-    return gpu is not None and gpu.compute_capability in capabilities and has_memory
+    return has_memory and not explain_other_gpu(resolved, find_local_gpu())
 
 
 def find_reference(folder: Path, manifest: dict[str, Any]) -> Path | None:

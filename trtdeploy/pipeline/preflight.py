@@ -11,7 +11,6 @@ from trtdeploy.config.loading import ResolvedProfile
 from trtdeploy.config.optimization_profile import ShapeResolution
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.model import OnnxModel
-from trtdeploy.precision.recipe import RECIPES
 from trtdeploy.preflight.checking import check_model
 from trtdeploy.preflight.finding import WHOLE_GRAPH, Affects, FindingKind, Severity
 from trtdeploy.preflight.report import CheckReport
@@ -19,7 +18,6 @@ from trtdeploy.preflight.target import CheckTarget
 
 _WRONG_SIZE = FindingKind("size-does-not-fit", Severity.BLOCKER, Affects.ENGINE)
 _ASSUMED_SIZE = FindingKind("size-assumed", Severity.NOTE, Affects.ENGINE)
-_NO_RECIPE = FindingKind("recipe-not-available", Severity.BLOCKER, Affects.ENGINE)
 _SIZE_REMEDY = "give it with --shape, --symbol, --value, or 'shapes:' in the profile"
 
 
@@ -46,17 +44,6 @@ def add_size_findings(report: CheckReport, resolution: ShapeResolution) -> Check
     wrong = [_WRONG_SIZE.at(WHOLE_GRAPH, str(p), _SIZE_REMEDY) for p in resolution.problems]
     assumed = [_ASSUMED_SIZE.at(WHOLE_GRAPH, note, _SIZE_REMEDY) for note in resolution.notes]
     return replace(report, findings=(*wrong, *report.findings, *assumed))
-
-
-def add_recipe_finding(report: CheckReport, resolved: ResolvedProfile) -> CheckReport:
-    """Return the report with a blocker in front when this version lacks the recipe."""
-    recipe = resolved.profile.recipe
-    if recipe in RECIPES:
-        return report
-    text = f"this version of trtdeploy has no recipe {recipe!r}"
-    remedy = f"choose one of {', '.join(sorted(RECIPES))} with --set recipe=NAME"
-    missing = _NO_RECIPE.at(WHOLE_GRAPH, text, remedy)
-    return replace(report, findings=(missing, *report.findings))
 
 
 def summarize(report: CheckReport) -> str:

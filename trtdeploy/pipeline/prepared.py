@@ -16,14 +16,16 @@ from trtdeploy.pipeline.build_key import is_intact
 from trtdeploy.pipeline.compiling import compile_folder
 from trtdeploy.pipeline.environment import describe_environment
 from trtdeploy.pipeline.manifest import load_manifest, save_manifest, take_report
-from trtdeploy.pipeline.output_folder import open_output_folder
+from trtdeploy.pipeline.output_folder import check_replaceable, open_output_folder
 from trtdeploy.pipeline.parity_request import JudgementOptions, ParityRequest, SessionOpener
 from trtdeploy.pipeline.parity_step import check_built_parity, find_reference, is_device_here
 from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
+from trtdeploy.pipeline.quantizing import find_thresholds
 from trtdeploy.pipeline.request import BuildRequest
 from trtdeploy.pipeline.result import ENGINE, BuildResult
 from trtdeploy.pipeline.steps import StepRunner
 from trtdeploy.pipeline.target import judge_ability
+from trtdeploy.precision.calibration.document import CALIBRATION_NAME
 from trtdeploy.report.writing import write_reports
 
 
@@ -53,10 +55,12 @@ def build_prepared(
         )
     _require_own_weights(folder, manifest)
     resolved = restore_deploy_profile(manifest["profile"], str(folder / "manifest.json"))
+    _require_one_recipe(folder, manifest)
     target = request.output_dir or folder
     is_done = manifest.get("status") == ENGINE and target == folder and not request.rebuild
     if is_done and is_intact(folder, manifest):
         return BuildResult(folder, ENGINE, True, "", "", manifest)
+    check_replaceable(target)
     ability = judge_ability(resolved, target)
     if not ability.possible:
         raise NotPossibleError(ability.reason, hint=ability.next_step)
@@ -64,6 +68,8 @@ def build_prepared(
     with open_output_folder(target) as fresh:
         for name in manifest["typed_model"]["files"]:
             _take_over(folder / name, fresh / name)
+        if (folder / CALIBRATION_NAME).is_file() and not (folder / CALIBRATION_NAME).is_symlink():
+            _take_over(folder / CALIBRATION_NAME, fresh / CALIBRATION_NAME)
         manifest["environment"] = describe_environment()
         compile_folder(fresh, target, manifest, resolved, steps)
         save_manifest(fresh, manifest, steps)
@@ -91,7 +97,9 @@ def _ask_parity(
         optimization_profiles=tuple(
             OptimizationProfile.from_dict(entry) for entry in manifest["optimization_profiles"]
         ),
-        pins=(*profile.precision.keep_fp32, *manifest.get("pins", [])),
+        pins=(*profile.precision.list_pins(), *manifest.get("pins", [])),
+        thresholds=find_thresholds(manifest.get("quantization")),
+        is_weak=profile.typing == "weak",
         keep_io=profile.precision.io == "keep",
         preprocessing=profile.preprocessing,
         judgement=JudgementOptions(atol=profile.parity.atol, rtol=profile.parity.rtol),
@@ -106,6 +114,7 @@ def _refuse_options(request: BuildRequest) -> None:
         "--set": request.overrides,
         "--pin": request.pins,
         "--data": request.data,
+        "--calib": request.calibration_data or request.synthetic_calibration,
         "--prepare-only": request.prepare_only,
         "sizes": request.shapes != ShapeTable(),
     }
@@ -114,6 +123,17 @@ def _refuse_options(request: BuildRequest) -> None:
         raise UsageError(
             f"{request.model} is a prepared folder, which settled {', '.join(used)} already",
             hint="Build from the ONNX file again to change them.",
+        )
+
+
+def _require_one_recipe(folder: Path, manifest: dict[str, Any]) -> None:
+    """The profile names the engine's precision, the plan is how the model was typed."""
+    named, planned = manifest["profile"]["profile"]["recipe"], manifest["precision"]["recipe"]
+    if named != planned:
+        raise InputError(
+            f"{folder / 'manifest.json'}: profile.profile.recipe is {named}, and the model was "
+            f"typed as precision.recipe says: {planned}",
+            hint="Build from the ONNX file again to change the recipe.",
         )
 
 

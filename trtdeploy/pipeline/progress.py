@@ -15,6 +15,7 @@ class ProgressEvent:
         detail: What it is busy with, e.g. the compiler's phase.
         elapsed_s: Seconds since the step started.
         estimate_s: How long the step took last time; None when unknown.
+        fraction: Part of the step that is done, 0 to 1; None when that cannot be known.
         finished: The step has ended; ``detail`` sums it up.
     """
 
@@ -22,6 +23,7 @@ class ProgressEvent:
     detail: str = ""
     elapsed_s: float = 0.0
     estimate_s: float | None = None
+    fraction: float | None = None
     finished: bool = False
 
 

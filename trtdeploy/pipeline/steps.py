@@ -16,7 +16,7 @@ class StepRecord:
     """Outcome of one step.
 
     Attributes:
-        name: ``load``, ``check``, ``type``, ``compile`` or ``parity``.
+        name: ``load``, ``check``, ``calibrate``, ``type``, ``compile`` or ``parity``.
         status: ``ok``, ``failed`` or ``skipped``.
         seconds: Wall time.
         detail: One line for people.

@@ -37,16 +37,21 @@ def add_task_metric(
     judgement = request.judgement
     if not judgement.metric or request.data is None:
         return report
-    samples = _iterate_labelled(request, request.data, model)
+    samples = iterate_labelled(request, request.data, model)
     metric = measure_task_metric(
         judgement.metric, reference, candidate, samples, max_drop=judgement.max_drop
     )
     return replace(report, task_metric=metric)
 
 
-def _iterate_labelled(
+def iterate_labelled(
     request: ParityRequest, data: Path, model: OnnxModel
 ) -> Iterator[tuple[Feeds, np.ndarray[Any, Any]]]:
+    """Yield feeds and their labels, in batches of the first profile's usual sizes.
+
+    Raises:
+        InputError: There are no labels, or not as many as samples.
+    """
     source = open_samples(data, model.input_specs(), request.preprocessing)
     labels = {path: _read_labels(path) for path in _list_files(data)}
     first = request.optimization_profiles[0]

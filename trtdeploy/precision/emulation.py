@@ -15,6 +15,7 @@ from trtdeploy.graph.passes.remove_redundant_casts import RemoveRedundantCastsPa
 from trtdeploy.precision.emulation_limits import refuse_untraceable_values
 from trtdeploy.precision.exact_results import is_exact
 from trtdeploy.precision.operator_layers import split_operators
+from trtdeploy.precision.operators import DEQUANTIZE
 from trtdeploy.precision.value_variants import TYPE_SUFFIX
 from trtdeploy.precision.widening import (
     NARROW,
@@ -44,8 +45,10 @@ def emulate_model(model: OnnxModel) -> OnnxModel:
     FP32 there too, in another order. An operator that becomes several layers is split first.
 
     Constants become FP32 by value. Inputs and outputs keep name, order and type, with one Cast at
-    the border. Q/DQ nodes stay; only their narrow operands and results are treated like any
-    other. Intermediate values keep their names and carry what the device would store.
+    the border. Q/DQ nodes stay, so 8-bit values are real; only their narrow operands and results
+    are widened like any other. What DequantizeLinear computes is not rounded: a device fuses it
+    into the layer that reads it, which multiplies the 8-bit numbers themselves. Intermediate
+    values keep their names and carry what the device would store.
 
     Args:
         model: A strongly typed model, from ``apply_recipe`` or from a file; it is not changed.
@@ -112,7 +115,7 @@ class _Emulation:
             dtype = scope.type_of(name) if name else DType.UNDEFINED
             if dtype not in NARROW:
                 continue
-            if not is_exact(node):
+            if not is_exact(node) and node.op_type != DEQUANTIZE:
                 self._round(scope, node, name, dtype)
             elif self._is_result(scope, name):
                 wide = self._names.make(f"{name}_fp32")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from trtdeploy.core.dtypes import DType
 from trtdeploy.precision.recipe import Recipe
@@ -53,15 +53,21 @@ class PrecisionPlan:
         nodes: Decision of every node with floating-point operands, by node name.
         constants: Constants outside the narrow type's range.
         notes: Observations that change nothing (random nodes, for instance).
+        pairs: Names of the QuantizeLinear and DequantizeLinear nodes. Their type is that of the
+            scale; they belong to the layers around them and are neither counted nor reported.
+        quantized: Layers whose operands come in 8 bits, with that type and the reason. What is
+            reported of them; their entry in ``nodes`` is the type of their result.
     """
 
     recipe: Recipe
     nodes: Mapping[str, NodeDecision]
     constants: tuple[ConstantDecision, ...] = ()
     notes: tuple[str, ...] = ()
+    pairs: frozenset[str] = frozenset()
+    quantized: Mapping[str, NodeDecision] = field(default_factory=dict)
 
     def dtype_of(self, node_name: str) -> DType:
-        """Return the compute type of a node; FP32 for nodes without a decision."""
+        """Return the floating-point type of a node; FP32 for nodes without a decision."""
         decision = self.nodes.get(node_name)
         return decision.dtype if decision else DType.FLOAT32
 
@@ -71,7 +77,15 @@ class PrecisionPlan:
 
     def count_by_dtype(self) -> dict[str, int]:
         """Return how many nodes compute in each type."""
-        return dict(Counter(decision.dtype.label for decision in self.nodes.values()))
+        return dict(Counter(decision.dtype.label for decision in self.reported().values()))
+
+    def reported(self) -> dict[str, NodeDecision]:
+        """Return the decisions a person wants to see: 8 bits where operands have them."""
+        return {
+            name: self.quantized.get(name, decision)
+            for name, decision in self.nodes.items()
+            if name not in self.pairs
+        }
 
     def to_dict(self) -> dict[str, object]:
         """Return plain data for manifests and reports."""
@@ -80,7 +94,7 @@ class PrecisionPlan:
             "counts": self.count_by_dtype(),
             "nodes": {
                 name: {"dtype": d.dtype.label, "rule": d.rule, "reason": d.reason}
-                for name, d in self.nodes.items()
+                for name, d in self.reported().items()
             },
             "constants": [
                 {

@@ -8,6 +8,7 @@ from trtdeploy.core.dtypes import DType
 from trtdeploy.graph.index import ModelIndex
 from trtdeploy.precision.context import RuleContext
 from trtdeploy.precision.neighbours import find_fp32_movers
+from trtdeploy.precision.operators import Q_DQ_OPERATORS
 from trtdeploy.precision.plan import NodeDecision, PrecisionPlan
 from trtdeploy.precision.recipe import Recipe
 from trtdeploy.precision.rules.engine_limits import KeepEngineLimitRule
@@ -15,6 +16,7 @@ from trtdeploy.precision.rules.measured_range import KeepMeasuredRangeRule
 from trtdeploy.precision.rules.operator_kinds import KeepOperatorRule
 from trtdeploy.precision.rules.pinned import KeepPinnedRule
 from trtdeploy.precision.rules.position import KeepPositionRule
+from trtdeploy.precision.rules.quantization_scale import KeepQuantizationScaleRule
 from trtdeploy.precision.rules.rule import PrecisionRule
 from trtdeploy.precision.rules.shape_arithmetic import KeepShapeArithmeticRule
 from trtdeploy.precision.rules.softmax import KeepSoftmaxRule
@@ -48,11 +50,12 @@ def plan_precision(
         UsageError: A pin matches no node.
     """
     if recipe.low is None or recipe.limits is None:
-        return PrecisionPlan(recipe, _plan_fp32(index, recipe), notes=_note_random(index))
+        nodes = _plan_fp32(index, recipe)
+        return PrecisionPlan(recipe, nodes, notes=_note_random(index), pairs=_find_pairs(index))
     context = RuleContext(index, recipe.low, recipe.limits, ranges or {})
     kept = _apply_rules(context, _make_rules(pins))
     movers = find_fp32_movers(context, set(kept))
-    nodes: dict[str, NodeDecision] = {}
+    nodes = {}
     for scope, node in index.nodes():
         if not (context.float_inputs(scope, node) or context.float_outputs(scope, node)):
             continue
@@ -65,7 +68,7 @@ def plan_precision(
             reason = f"recipe {recipe.name}"
             nodes[node.name] = NodeDecision(recipe.low, "recipe", reason)
     constants = tuple(KeepWideConstantRule().find_constants(context))
-    return PrecisionPlan(recipe, nodes, constants, _note_random(index))
+    return PrecisionPlan(recipe, nodes, constants, _note_random(index), _find_pairs(index))
 
 
 def _make_rules(pins: Sequence[str]) -> list[PrecisionRule]:
@@ -74,6 +77,7 @@ def _make_rules(pins: Sequence[str]) -> list[PrecisionRule]:
         KeepUnsupportedTypeRule(),
         KeepEngineLimitRule(),
         KeepOperatorRule(),
+        KeepQuantizationScaleRule(),
         KeepVarianceRule(),
         KeepSoftmaxRule(),
         KeepWideConstantRule(),
@@ -107,3 +111,7 @@ def _note_random(index: ModelIndex) -> tuple[str, ...]:
         for _, node in index.nodes()
         if node.op_type in _RANDOM
     )
+
+
+def _find_pairs(index: ModelIndex) -> frozenset[str]:
+    return frozenset(node.name for _, node in index.nodes() if node.op_type in Q_DQ_OPERATORS)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import NotPossibleError
 from trtdeploy.core.names import suggest_name
-from trtdeploy.precision.quantization.scheme import QuantizedType
+from trtdeploy.precision.quantization.scheme import FP8_E4M3, INT8, QuantizedType
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class Recipe:
         opset: Lowest opset whose operators take ``low`` (bfloat16 Conv and pooling: 22).
         summary: One line for people.
         quantized: The 8-bit type that layers are quantized to; None quantizes nothing.
+        weak: The graph itself stays FP32; the compiler may narrow what the plan does not keep.
     """
 
     name: str
@@ -54,7 +55,18 @@ class Recipe:
     opset: int
     summary: str
     quantized: QuantizedType | None = None
+    weak: bool = False
 
+    @property
+    def graph_dtype(self) -> DType:
+        """The type that nodes have in the typed graph unless a rule keeps them FP32."""
+        return DType.FLOAT32 if self.low is None or self.weak else self.low
+
+
+OPSET_OF_NARROW_SCALES = 19
+"""From here on QuantizeLinear and DequantizeLinear take FP16 scales and FP8 (ONNX operators)."""
+_OPSET_OF_CHANNEL_SCALES = 13
+"""From here on they take one scale per channel."""
 
 RECIPES = {
     recipe.name: recipe
@@ -63,8 +75,20 @@ RECIPES = {
         Recipe("tf32", None, None, True, 13, "every tensor FP32, matrix products may use TF32"),
         Recipe("fp16", DType.FLOAT16, FLOAT16_LIMITS, True, 13, "FP16, what overflows stays FP32"),
         Recipe("bf16", DType.BFLOAT16, BFLOAT16_LIMITS, True, 22, "BF16, sums stay FP32"),
+        Recipe(
+            "int8", DType.FLOAT16, FLOAT16_LIMITS, True, OPSET_OF_NARROW_SCALES,
+            "INT8 layers, FP16 for the rest", INT8,
+        ),
+        Recipe(
+            "int8-fp32", None, None, False, _OPSET_OF_CHANNEL_SCALES,
+            "INT8 layers, FP32 for the rest, TF32 off", INT8,
+        ),
+        Recipe(
+            "fp8", DType.FLOAT16, FLOAT16_LIMITS, True, OPSET_OF_NARROW_SCALES,
+            "FP8 (E4M3) layers, FP16 for the rest", FP8_E4M3,
+        ),
     )
-}
+}  # fmt: skip
 
 
 def find_recipe(name: str) -> Recipe:
@@ -76,8 +100,27 @@ def find_recipe(name: str) -> Recipe:
     if name not in RECIPES:
         raise NotPossibleError(
             f"this version of trtdeploy has no recipe {name!r} "
-            f"(it has {', '.join(sorted(RECIPES))}); INT8 and FP8 need calibration, which comes "
-            "with a later version",
+            f"(it has {', '.join(sorted(RECIPES))})",
             hint=suggest_name(name, RECIPES) + " Choose one with --set recipe=NAME.",
         )
     return RECIPES[name]
+
+
+def make_weak_recipe(recipe: Recipe) -> Recipe:
+    """Return what ``recipe`` means for a weakly typed network (TensorRT 8.6, or on request).
+
+    Such a compiler narrows by flags and pins: the plan stays as it is, the graph stays FP32. That
+    includes Q/DQ nodes, because TensorRT 8.6 reads opset 17 and has no FP16 scales.
+
+    Raises:
+        NotPossibleError: The recipe needs a strongly typed network.
+    """
+    if recipe.quantized is None:
+        return recipe
+    if recipe.quantized is not INT8:
+        raise NotPossibleError(
+            f"recipe {recipe.name} needs a strongly typed network: a weakly typed one has no "
+            f"{recipe.quantized.name} tensors",
+            hint="Use recipe int8 here, or TensorRT 10 or newer without 'typing: weak'.",
+        )
+    return replace(recipe, opset=_OPSET_OF_CHANNEL_SCALES, weak=True)

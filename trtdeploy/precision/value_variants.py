@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from trtdeploy.core.dtypes import DType
 from trtdeploy.graph.index import ModelIndex, Scope
 from trtdeploy.graph.naming import NameSource
-from trtdeploy.graph.weights import StoredWeight, narrow_values
+from trtdeploy.graph.weights import narrow_values
 
 TYPE_SUFFIX = {DType.FLOAT16: "fp16", DType.BFLOAT16: "bf16", DType.FLOAT32: "fp32"}
 
@@ -92,6 +94,6 @@ class ValueVariants:
             converted = self.convert_tensor(numpy_helper.from_array(values), dtype, name)
         else:
             converted = TensorProto(dims=tensor.dims, data_type=dtype.value)
-            weights[made] = StoredWeight(stored.span, stored.dtype, dtype)
+            weights[made] = replace(stored, stored_as=dtype)
         converted.name = made
         owner.graph.initializer.append(converted)

@@ -22,7 +22,10 @@ from trtdeploy.preflight.checks.parser_errors import FindParserErrorsCheck
 from trtdeploy.preflight.checks.profile_inputs import FindProfileInputsCheck
 from trtdeploy.preflight.checks.profile_shapes import FindProfileShapesCheck
 from trtdeploy.preflight.checks.quantization import FindQuantizationCheck
+from trtdeploy.preflight.checks.quantization_audit import FindQuantizationAuditCheck
 from trtdeploy.preflight.checks.quantization_pairs import FindQuantizationPairsCheck
+from trtdeploy.preflight.checks.quantization_scales import FindQuantizationScalesCheck
+from trtdeploy.preflight.checks.quantized_operands import FindQuantizedOperandsCheck
 from trtdeploy.preflight.checks.random_nodes import FindRandomNodesCheck
 from trtdeploy.preflight.checks.restrictions import FindRestrictionsCheck
 from trtdeploy.preflight.checks.shape_conflicts import FindShapeConflictsCheck
@@ -53,7 +56,10 @@ ALL_CHECKS: tuple[PreflightCheck, ...] = (
     FindUint8InsideCheck(),
     FindEngineTypesCheck(),
     FindQuantizationCheck(),
+    FindQuantizationScalesCheck(),
+    FindQuantizedOperandsCheck(),
     FindQuantizationPairsCheck(),
+    FindQuantizationAuditCheck(),
     FindTrainingModeCheck(),
     FindNarrowSourceCheck(),
     FindRandomNodesCheck(),

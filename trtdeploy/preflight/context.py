@@ -14,6 +14,10 @@ from trtdeploy.backends.parser_answer import ParserAnswer
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.index import Scope
 from trtdeploy.graph.model import OnnxModel
+from trtdeploy.graph.passes.adopt_contrib_quantization import (
+    Q_DQ_OPERATORS,
+    is_contrib_quantization,
+)
 from trtdeploy.preflight.finding import Place
 from trtdeploy.preflight.inference import InferenceStructure, InferredShapes
 from trtdeploy.preflight.labels import place_of
@@ -78,6 +82,15 @@ class CheckContext:
     def standard_nodes(self) -> Iterator[CheckedNode]:
         """Yield the well-formed nodes of the standard operator set."""
         return (checked for checked in self.prepared.nodes if checked.is_standard)
+
+    def quantization_nodes(self) -> Iterator[CheckedNode]:
+        """Yield QuantizeLinear and DequantizeLinear, those that ONNX Runtime calls its own too."""
+        return (
+            checked
+            for checked in self.prepared.nodes
+            if (checked.is_standard and checked.node.op_type in Q_DQ_OPERATORS)
+            or is_contrib_quantization(checked.node)
+        )
 
     def place_of(self, node: NodeProto) -> Place:
         """Return what the user calls a node of the prepared model."""

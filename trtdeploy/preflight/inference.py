@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from onnx import GraphProto, ModelProto, helper, numpy_helper, shape_inference
+from onnx import GraphProto, ModelProto, helper, numpy_helper
 
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.core.tensors import Dim, Shape, TensorSpec
 from trtdeploy.graph.model import ONNX_ERRORS, OnnxModel, walk_graphs
 from trtdeploy.graph.onnx_defects import LARGEST_SIZE
+from trtdeploy.graph.value_propagation import infer_with_values
 
 Dims = tuple[Dim | None, ...]
 """Sizes of a value; None is a size that inference says nothing about."""
@@ -26,9 +27,6 @@ _ERROR = re.compile(
 _TAGS = re.compile(r"\[(?:Shape|Type)InferenceError\]\s*|Inference error\(s\):\s*")
 _CONSEQUENCE = "expected to have type but instead is null"
 """What inference says of every node behind the one that failed."""
-
-_LARGEST_FOLLOWED = 1 << 16
-"""Elements of a 1-D input up to which ONNX's data propagation is used."""
 
 _INTEGERS = {DType.INT32: np.int32, DType.INT64: np.int64}
 _LARGEST = {DType.INT32: (1 << 31) - 1, DType.INT64: (1 << 63) - 1}
@@ -106,16 +104,15 @@ class InferenceStructure:
     def infer(self, sizes: Sizes | None = None) -> InferredShapes:
         """Run inference; without ``sizes`` the inputs keep their symbols."""
         proto = self._proto if sizes is None else self._with_sizes(sizes)
-        follow = _can_follow_values(proto)
         try:
-            inferred = shape_inference.infer_shapes(proto, strict_mode=True, data_prop=follow)
+            inferred = infer_with_values(proto, strict=True)
         except ONNX_ERRORS as error:
             return self._infer_leniently(proto, str(error))
         return InferredShapes(self._read_shapes(inferred), {}, _read_types(inferred))
 
     def _infer_leniently(self, proto: ModelProto, text: str) -> InferredShapes:
         try:
-            inferred = shape_inference.infer_shapes(proto, data_prop=_can_follow_values(proto))
+            inferred = infer_with_values(proto)
         except ONNX_ERRORS:
             inferred = proto
         return InferredShapes(
@@ -154,17 +151,6 @@ class InferenceStructure:
                     if tensor.HasField("shape"):
                         shapes[value.name] = tuple(_read_dim(d) for d in tensor.shape.dim)
         return shapes
-
-
-def _can_follow_values(proto: ModelProto) -> bool:
-    """True when data propagation is affordable: it makes one entry per element of a 1-D value."""
-    sizes = (
-        dim.dim_value
-        for value in proto.graph.input
-        if len(value.type.tensor_type.shape.dim) == 1
-        for dim in value.type.tensor_type.shape.dim
-    )
-    return max(sizes, default=0) <= _LARGEST_FOLLOWED
 
 
 def _move_weights_to_inputs(graph: GraphProto, names: object) -> None:

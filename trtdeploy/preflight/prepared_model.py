@@ -23,6 +23,7 @@ from trtdeploy.graph.onnx_defects import (
     forget_impossible_sizes,
     shield_crashing_nodes,
 )
+from trtdeploy.graph.passes.adopt_contrib_quantization import AdoptContribQuantizationPass
 from trtdeploy.graph.passes.drop_initializer_inputs import DropInitializerInputsPass
 from trtdeploy.graph.passes.inline_functions import InlineFunctionsPass
 from trtdeploy.graph.passes.promote_constants import PromoteConstantsPass
@@ -104,6 +105,8 @@ def prepare_model(model: OnnxModel) -> PreparedModel:
     problems += [_apply(change, copied) for change in (PromoteConstantsPass(), SortNodesPass())]
     forget_impossible_sizes(copied)
     damaged = tuple(find_damaged_constants(copied))
+    # converting an invalid graph can crash the converter: what needs a higher opset stays as it is
+    AdoptContribQuantizationPass(raise_opset=False)(copied)
     index = build_index(copied)
     return PreparedModel(
         model=copied,
@@ -154,9 +157,22 @@ def _set_aside_refused_nodes(model: OnnxModel) -> list[tuple[NodeProto, str]]:
         reason = find_fatal_attribute(node)
         if reason:
             refused.append((node, reason))
-    for node, _ in refused:
-        node.domain = INVALID_DOMAIN
+    for node, reason in refused:
+        if not is_early_axis(Place(node.name, node.op_type, node.domain), reason):
+            node.domain = INVALID_DOMAIN
     return refused
+
+
+def is_early_axis(place: Place, reason: str) -> bool:
+    """True for a Q/DQ node whose only flaw is an axis before opset 13.
+
+    ONNX Runtime's quantizer writes such files, and TensorRT's parser reads them as they are meant
+    (TensorRT-RTX 1.7.1), so the other checks look at these nodes too.
+    """
+    return (
+        place.op_type in ("QuantizeLinear", "DequantizeLinear")
+        and "Unrecognized attribute: axis " in reason
+    )
 
 
 def _without_bodies(node: NodeProto) -> NodeProto:

@@ -11,14 +11,16 @@ from trtdeploy.report.build_view import describe_engine, describe_precision
 from trtdeploy.report.comparison import Comparison, list_comparisons
 from trtdeploy.report.document import BuildReport
 from trtdeploy.report.error_bars import format_error
-from trtdeploy.report.number_text import format_figure, format_seconds, shorten
+from trtdeploy.report.number_text import count_noun, format_figure, format_seconds, shorten
 from trtdeploy.report.outcome import judge_report
 from trtdeploy.report.parity_section import ParitySection, TaskMetricEntry
+from trtdeploy.report.quantization_text import list_obstacle_texts, list_quantization_facts
 
 _WIDTH = 79
 _GAP = "  "
 _MOST_ROWS = 60
 _MOST_REASONS = 12
+_MOST_OBSTACLES = 4
 _WORDS = {Verdict.PASS: "pass", Verdict.SUSPECT: "LOOK", Verdict.FAIL: "FAIL"}
 _HEADER = ("point", "output", "rel. L2", "allowed", "noise", "")
 _NAME_COLUMNS = 2
@@ -39,6 +41,10 @@ def render_console(report: BuildReport) -> str:
     ]
     if isinstance(report.parity, ParitySection):
         blocks += ["", *_render_parity(report.parity)]
+    obstacles = list_obstacle_texts(report.quantization) if report.quantization else []
+    if obstacles:
+        blocks += ["", *(_wrap(text, hang=2) for text in obstacles[:_MOST_OBSTACLES])]
+        blocks += _mention_rest(len(obstacles) - _MOST_OBSTACLES, "obstacle kind")
     findings = report.check.findings
     if findings:
         blocks.append("")
@@ -46,7 +52,7 @@ def render_console(report: BuildReport) -> str:
             _wrap(f"{finding.severity.value.upper()} {finding.code}: {finding.message}", hang=2)
             for finding in findings[:_MOST_REASONS]
         ]
-        blocks += _mention_rest(len(findings) - _MOST_REASONS, "findings")
+        blocks += _mention_rest(len(findings) - _MOST_REASONS, "finding")
     return "\n".join(blocks)
 
 
@@ -71,6 +77,7 @@ def _render_facts(report: BuildReport) -> Iterator[str]:
         ("engine", describe_engine(report)),
         ("backend", f"{compiled.backend} {compiled.version}" if compiled else ""),
         ("precision", describe_precision(report)),
+        *(list_quantization_facts(report.quantization) if report.quantization else ()),
         ("inputs", parity.describe_data() if isinstance(parity, ParitySection) else ""),
         ("steps", steps),
     ]
@@ -86,7 +93,7 @@ def _render_parity(parity: ParitySection) -> Iterator[str]:
         shown = sorted(entries, key=lambda entry: -entry.severity)[:_MOST_ROWS]
     if shown:
         yield from _render_table([_HEADER, *map(_make_row, shown)])
-    yield from _mention_rest(len(entries) - len(shown), "comparisons")
+    yield from _mention_rest(len(entries) - len(shown), "comparison")
     for point in parity.points:
         if point.problem:
             place = shorten(parity.name_point(point), 40)
@@ -99,7 +106,7 @@ def _render_parity(parity: ParitySection) -> Iterator[str]:
         reasons = "; ".join(output.reasons) or output.verdict.value
         place = f"{shorten(output.name, 40)} at {shorten(entry.point_name, 30)}"
         yield _wrap(f"{_WORDS[output.verdict]} {place}: {reasons}", hang=5)
-    yield from _mention_rest(len(concerns) - _MOST_REASONS, "reasons")
+    yield from _mention_rest(len(concerns) - _MOST_REASONS, "reason")
     for origin in dict.fromkeys(entry.output.tolerance.origin for entry in shown):
         yield _wrap(f"tolerance from {origin}")
     yield from (_wrap(note) for note in parity.notes)
@@ -142,7 +149,7 @@ def _render_table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
 
 
 def _mention_rest(count: int, noun: str) -> list[str]:
-    return [f"... and {count} more {noun} in report.json"] if count > 0 else []
+    return [f"... and {count_noun(count, f'more {noun}')} in report.json"] if count > 0 else []
 
 
 def _wrap(text: str, hang: int = 0, first: str = "") -> str:

@@ -19,6 +19,7 @@ from trtdeploy.report.fields import (
     Text,
 )
 from trtdeploy.report.parity_section import Parity, SkippedParity
+from trtdeploy.report.quantization_section import QuantizationSection
 
 SCHEMA_VERSION: Final = 1
 _EARLIEST_YEAR, _LATEST_YEAR = 1970, 9998
@@ -236,6 +237,7 @@ class BuildReport(ReportModel):
         steps: In the order they ran.
         environment: Versions.
         parity: Outputs against the FP32 baseline, or why that was not checked.
+        quantization: Layers in 8 bits; null for a recipe and a model without any.
         reproduce: The command that makes the folder again; empty when only reproduce.sh has it.
     """
 
@@ -254,4 +256,5 @@ class BuildReport(ReportModel):
     steps: tuple[StepEntry, ...]
     environment: EnvironmentSection
     parity: Parity = SkippedParity(skipped="the report has no parity section")
+    quantization: QuantizationSection | None = None
     reproduce: Text = ""

@@ -16,6 +16,8 @@ from trtdeploy.report.outcome import judge_report, name_verdict
 from trtdeploy.report.parity_section import ParitySection
 from trtdeploy.report.parity_view import build_parity_view
 from trtdeploy.report.precision_map import build_precision_map, describe_map
+from trtdeploy.report.quantization_text import describe_method
+from trtdeploy.report.quantization_view import build_quantization_view
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -31,6 +33,7 @@ _FILTERS = {
     "error": error_bars.format_error,
     "error_line": error_bars.describe_error,
     "figure": number_text.format_figure,
+    "method": describe_method,
     "noun": number_text.count_noun,
     "seconds": number_text.format_seconds,
     "share": number_text.format_share,
@@ -43,6 +46,7 @@ _FILTERS = {
 def render_html(report: BuildReport) -> str:
     """Return the page: everything of a report, readable without trtdeploy and offline."""
     parity = report.parity if isinstance(report.parity, ParitySection) else None
+    quantization = report.quantization
     precision_map = build_precision_map(report.precision)
     return (
         _make_environment()
@@ -53,6 +57,8 @@ def render_html(report: BuildReport) -> str:
             parity=parity,
             parity_view=build_parity_view(parity) if parity else None,
             build=build_build_view(report),
+            quantization=quantization,
+            quantized=build_quantization_view(quantization) if quantization else None,
             map=precision_map,
             map_text=describe_map(precision_map),
             findings={s.value: report.check.select(s) for s in Severity},

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 from trtdeploy.report.document import BuildReport
 from trtdeploy.report.junit_cases import JunitCase, list_junit_cases, list_parity_cases
 from trtdeploy.report.number_text import shorten
-from trtdeploy.report.outcome import judge_report
+from trtdeploy.report.outcome import SYNTHETIC_WARNING, judge_report
 from trtdeploy.report.parity_section import ParitySection
 
 _NAME_CHARACTERS = 200
@@ -25,6 +25,8 @@ def render_junit(report: BuildReport) -> str:
         "device": report.profile.device.title,
         "source sha256": report.source.sha256,
     }
+    if report.quantization is not None and report.quantization.is_synthetic:
+        properties["calibration"] = SYNTHETIC_WARNING
     title = f"trtdeploy {report.source.file}"
     return _render(title, list_junit_cases(report), properties, report.created)
 

@@ -75,7 +75,7 @@ def parse_report(raw: bytes, label: str) -> BuildReport:
             return BuildReport.model_validate_json(raw)
     except ValidationError as error:
         raise InputError(
-            f"{label} is damaged: {_describe(error)}", hint="Build the folder again."
+            f"{label} is damaged: {describe_damage(error)}", hint="Build the folder again."
         ) from error
     raise InputError(
         f"{label} has schema version {found}; this trtdeploy reads {SCHEMA_VERSION}",
@@ -97,16 +97,22 @@ def check_parity_section(parity: dict[str, Any]) -> ParitySection:
     return ParitySection.model_validate_json(json.dumps(parity))
 
 
-def _describe(error: ValidationError) -> str:
+def describe_damage(error: ValidationError) -> str:
+    """Return the first problem as ``place: what is wrong, given what``, and how many more."""
     details = error.errors(include_url=False, include_context=False)
     more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
     return _describe_one(details[0]) + more
 
 
 def _describe_one(detail: ErrorDetails) -> str:
-    place = replace_controls(".".join(map(str, detail["loc"])))[:_LONGEST_PLACE]
+    keys = [*detail["loc"]]
+    if keys[:2] in (["parity", "checked"], ["parity", "skipped"]):
+        del keys[1]  # the union's own name for its member, no key of the file
+    place = replace_controls(".".join(map(str, keys)))[:_LONGEST_PLACE]
     if detail["type"] == "json_invalid" or not place:
         return detail["msg"]
+    if detail["type"] == "value_error":
+        return f"{place}: {detail['msg'].removeprefix('Value error, ')}"
     given = detail["input"]
     shown = type(given).__name__ if isinstance(given, dict | list) else ascii(given)
     return f"{place}: {detail['msg']}, given {shown[:_LONGEST_VALUE]}"

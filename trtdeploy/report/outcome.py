@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from trtdeploy.parity.result import Verdict
@@ -12,6 +12,7 @@ from trtdeploy.report.number_text import count_noun
 from trtdeploy.report.parity_section import ParitySection
 
 NOT_RUN_LABEL = "parity not run"
+SYNTHETIC_WARNING = "Calibrated with made-up inputs: do not ship."
 _VERDICT_NAMES = {Verdict.PASS: "pass", Verdict.SUSPECT: "look here", Verdict.FAIL: "fail"}
 
 
@@ -50,7 +51,18 @@ def name_verdict(verdict: Verdict) -> str:
 
 
 def judge_report(report: BuildReport) -> Judgement:
-    """Return the outcome of a report: the worst of check, steps and parity."""
+    """Return the outcome of a report: the worst of check, steps, parity and calibration."""
+    judgement = _judge_build(report)
+    if report.quantization is None or not report.quantization.is_synthetic:
+        return judgement
+    # Outputs can agree on inputs that were made up as well, and be wrong on real ones.
+    passed = judgement.outcome is Outcome.PASS
+    outcome = Outcome.LOOK_HERE if passed else judgement.outcome
+    headline = f"{judgement.headline.rstrip('.')}. {SYNTHETIC_WARNING}"
+    return replace(judgement, outcome=outcome, headline=headline)
+
+
+def _judge_build(report: BuildReport) -> Judgement:
     parity = report.parity
     label = parity.label if isinstance(parity, ParitySection) else NOT_RUN_LABEL
     obstacle = _find_obstacle(report)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from trtdeploy.report.document import NodeEntry, PrecisionSection
 from trtdeploy.report.number_text import count_noun, shorten
+from trtdeploy.report.rule_groups import RuleGroup, group_by_rule
 
 MOST_CELLS = 2100
 _NAME_CHARACTERS, _REASON_CHARACTERS = 80, 100
@@ -43,23 +44,6 @@ class LegendEntry:
 
 
 @dataclass(frozen=True)
-class ReasonGroup:
-    """Nodes that one rule kept for one reason."""
-
-    reason: str
-    nodes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class RuleGroup:
-    """All FP32 nodes of one rule; the reasons with most nodes come first."""
-
-    rule: str
-    count: int
-    reasons: tuple[ReasonGroup, ...]
-
-
-@dataclass(frozen=True)
 class PrecisionMap:
     """Everything the page shows of the plan.
 
@@ -85,9 +69,8 @@ def build_precision_map(precision: PrecisionSection) -> PrecisionMap:
         LegendEntry(find_kind(dtype), dtype, count, count / len(nodes))
         for dtype, count in counts.most_common()
     ]
-    return PrecisionMap(
-        tuple(_make_cells(nodes, per_cell)), per_cell, tuple(legend), tuple(_group_kept(nodes))
-    )
+    kept = group_by_rule((n, e.rule, e.reason) for n, e in nodes if e.dtype == "float32")
+    return PrecisionMap(tuple(_make_cells(nodes, per_cell)), per_cell, tuple(legend), kept)
 
 
 def find_kind(dtype: str) -> str:
@@ -111,25 +94,6 @@ def _make_cells(nodes: Sequence[tuple[str, NodeEntry]], per_cell: int) -> Iterat
 def _describe_node(name: str, node: NodeEntry) -> str:
     reason = "" if node.rule == "recipe" else f" · {shorten(node.reason, _REASON_CHARACTERS)}"
     return f"{shorten(name, _NAME_CHARACTERS)} · {shorten(node.dtype, 20)}{reason}"
-
-
-def _group_kept(nodes: Sequence[tuple[str, NodeEntry]]) -> list[RuleGroup]:
-    rules: dict[str, dict[str, list[str]]] = {}
-    for name, node in nodes:
-        if node.dtype == "float32":
-            rules.setdefault(node.rule, {}).setdefault(node.reason, []).append(name)
-    groups = [
-        RuleGroup(
-            rule,
-            sum(map(len, reasons.values())),
-            tuple(
-                ReasonGroup(reason, tuple(names))
-                for reason, names in sorted(reasons.items(), key=lambda item: -len(item[1]))
-            ),
-        )
-        for rule, reasons in rules.items()
-    ]
-    return sorted(groups, key=lambda group: -group.count)
 
 
 def describe_map(precision_map: PrecisionMap) -> str:

@@ -1,18 +1,15 @@
-"""What a manifest says of its engine, as typed values; a damaged one is an error, not a bug."""
+"""What a manifest says of its engine, as typed values."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from trtdeploy.core.errors import EngineFileError
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.core.tensors import Shape
-
-_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True)
@@ -106,99 +103,58 @@ def read_engine_facts(folder: Path, manifest: Mapping[str, Any]) -> EngineFacts:
 
     Args:
         folder: Where it lies.
-        manifest: As ``load_manifest`` returned it.
-
-    Raises:
-        EngineFileError: A part is missing or of the wrong kind.
+        manifest: As ``load_manifest`` returned it, which has checked every field.
     """
-    reader = _Reader(folder, manifest)
-    engine = manifest.get("engine")
+    chosen, device = manifest["profile"]["profile"], manifest["profile"]["device"]
+    engine, compiled = manifest["engine"], manifest["compile"]
     return EngineFacts(
         folder=folder,
-        status=reader.find("status", str),
-        backend=reader.find("profile.profile.backend", str),
-        deploy_profile=reader.find("profile.profile.name", str),
-        recipe=reader.find("profile.profile.recipe", str),
-        planned_recipe=reader.find("precision.recipe", str),
-        source=reader.find("source.file", str),
-        typed_model=reader.find_files("typed_model"),
-        engine=reader.find_files("engine") if engine is not None else None,
-        engine_bytes=reader.find("engine.bytes", int) if engine is not None else 0,
-        device_title=reader.find("profile.device.title", str),
-        compute_capability=reader.find_text("profile.device", "compute_capability"),
-        optimization_profiles=reader.find_profiles("optimization_profiles"),
-        inputs=reader.find_shapes("source.inputs"),
-        outputs=reader.find_shapes("source.outputs"),
-        compiled=_read_compiled(reader) if manifest.get("compile") is not None else None,
+        status=manifest["status"],
+        backend=chosen["backend"],
+        deploy_profile=chosen["name"],
+        recipe=chosen["recipe"],
+        planned_recipe=manifest["precision"]["recipe"],
+        source=manifest["source"]["file"],
+        typed_model=_read_files(manifest["typed_model"]),
+        engine=None if engine is None else _read_files(engine),
+        engine_bytes=0 if engine is None else engine["bytes"],
+        device_title=device["title"],
+        compute_capability=device.get("compute_capability") or "",
+        optimization_profiles=_read_profiles(manifest["optimization_profiles"]),
+        inputs=_read_shapes(manifest["source"]["inputs"]),
+        outputs=_read_shapes(manifest["source"]["outputs"]),
+        compiled=None if compiled is None else _read_compiled(compiled),
     )
 
 
-def _read_compiled(reader: _Reader) -> CompileFacts:
-    gpu = "compile.gpu" if reader.find("compile", dict).get("gpu") is not None else None
+def _read_compiled(compiled: Mapping[str, Any]) -> CompileFacts:
+    request, proof, gpu = compiled["request"], compiled["precision"], compiled["gpu"]
     return CompileFacts(
-        backend=reader.find("compile.request.module", str),
-        version=reader.find("compile.version", str),
-        recipe=reader.find("compile.request.recipe", str),
-        low_dtype=reader.find("compile.request.low_dtype", str),
-        layers=reader.find("compile.precision.layers", dict),
-        proven_by=reader.find("compile.precision.proven_by", str),
-        typed_model_sha256=reader.find("compile.typed_model_sha256", str),
-        optimization_profiles=reader.find_profiles("compile.request.optimization_profiles"),
-        options=reader.find("compile.request.options", dict),
-        platform=reader.find("compile.platform", str),
-        gpu_name=reader.find(f"{gpu}.name", str) if gpu else "",
-        compute_capability=reader.find(f"{gpu}.compute_capability", str) if gpu else "",
+        backend=request["module"],
+        version=compiled["version"],
+        recipe=request["recipe"],
+        low_dtype=request["low_dtype"],
+        layers=proof["layers"],
+        proven_by=proof["proven_by"],
+        typed_model_sha256=compiled["typed_model_sha256"],
+        optimization_profiles=_read_profiles(request["optimization_profiles"]),
+        options=request["options"],
+        platform=compiled["platform"],
+        gpu_name="" if gpu is None else gpu["name"],
+        compute_capability="" if gpu is None else gpu["compute_capability"],
     )
 
 
-class _Reader:
-    """Looks entries up by dotted names."""
+def _read_files(entry: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    return entry["file"], entry["files"]
 
-    def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
-        self._path = folder / "manifest.json"
-        self._manifest = manifest
 
-    def find(self, name: str, kind: type[_Kind]) -> _Kind:
-        """Return an entry of a manifest."""
-        entry: Any = self._manifest
-        for key in name.split("."):
-            entry = entry.get(key) if isinstance(entry, dict) else None
-        if not isinstance(entry, kind):
-            raise self._complain(f"{name!r} is missing or not a {kind.__name__}")
-        return entry
+def _read_profiles(entries: Sequence[Mapping[str, Any]]) -> tuple[OptimizationProfile, ...]:
+    return tuple(OptimizationProfile.from_dict(entry) for entry in entries)
 
-    def find_text(self, section: str, key: str) -> str:
-        """Return a text that may be null, as an empty one then."""
-        found = self.find(section, dict).get(key)
-        return "" if found is None else self.find(f"{section}.{key}", str)
 
-    def find_files(self, name: str) -> tuple[str, dict[str, str]]:
-        """Return the main file of an entry, and the SHA-256 of every file."""
-        main, files = self.find(f"{name}.file", str), self.find(f"{name}.files", dict)
-        if main not in files or not all(isinstance(value, str) for value in files.values()):
-            raise self._complain(f"{name!r} lists no SHA-256 of {main!r}")
-        return main, files
-
-    def find_profiles(self, name: str) -> tuple[OptimizationProfile, ...]:
-        """Return optimization profiles."""
-        try:
-            return tuple(OptimizationProfile.from_dict(data) for data in self.find(name, list))
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise self._complain(f"{name!r} cannot be read ({error})") from error
-
-    def find_shapes(self, name: str) -> dict[str, Shape | None]:
-        """Return shapes by tensor name."""
-        try:
-            return {
-                str(entry["name"]): None if entry["shape"] is None else tuple(entry["shape"])
-                for entry in self.find(name, list)
-            }
-        except (KeyError, TypeError) as error:
-            raise self._complain(f"{name!r} cannot be read ({error})") from error
-
-    def _complain(self, problem: str) -> EngineFileError:
-        return EngineFileError(
-            f"{self._path}: {problem}; without it the engine cannot be checked, and it is not "
-            "loaded",
-            hint="It is damaged, or from an earlier trtdeploy: build the folder again.",
-        )
+def _read_shapes(entries: Sequence[Mapping[str, Any]]) -> dict[str, Shape | None]:
+    return {
+        entry["name"]: None if entry["shape"] is None else tuple(entry["shape"])
+        for entry in entries
+    }

@@ -94,7 +94,11 @@ def _load_folder(request: LoadRequest) -> Session:
         return _load_model(facts, request.options)
     options = _RTX_OPTIONS if facts.backend == "tensorrt_rtx" else _ENGINE_OPTIONS
     if facts.backend not in PRODUCTS:
-        raise InputError(f"{request.path}: this trtdeploy has no backend {facts.backend!r}")
+        raise InputError(
+            f"{request.path / MANIFEST_NAME}: profile.profile.backend: this trtdeploy has no "
+            f"backend {facts.backend!r}",
+            hint="Use the trtdeploy that wrote it, or build the folder again.",
+        )
     request.options.require_only(options, PRODUCTS[facts.backend])
     plan = read_checked_plan(facts)
     check_model_files(facts)

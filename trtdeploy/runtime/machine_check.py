@@ -6,6 +6,7 @@ import logging
 import shlex
 
 from trtdeploy.backends.device_memory import GpuDevice
+from trtdeploy.backends.local_gpu import find_local_gpu
 from trtdeploy.core.errors import EngineMismatchError, UsageError
 from trtdeploy.pipeline.environment import describe_platform
 from trtdeploy.runtime.engine_facts import CompileFacts, EngineFacts
@@ -83,12 +84,21 @@ def check_gpu(facts: EngineFacts, compiled: CompileFacts, device: GpuDevice) -> 
             hint="Run it on that device, or build for this one: trtdeploy build "
             f"{shlex.quote(facts.source)} --profile NAME   ('trtdeploy profiles' lists them)",
         )
-    if compiled.gpu_name and compiled.gpu_name != device.name:
+    name = _name_model(device)
+    is_tied = compiled.options.get("hardware_compatibility") == "none"
+    if compiled.gpu_name and is_tied and compiled.gpu_name != name:
         logger.warning(
-            "the engine in %s was compiled on %s and runs on %s: it works, and may be slower than "
-            "one compiled here",
-            facts.folder, compiled.gpu_name, device.name,
+            "the engine in %s was compiled on %s and runs on %s, another model of the same compute "
+            "capability: NVIDIA warns that it may be slower, or fail; compile it here",
+            facts.folder, compiled.gpu_name, name,
         )  # fmt: skip
+
+
+def _name_model(device: GpuDevice) -> str:
+    """Return the name under which compiling records a GPU: CUDA calls every Jetson by its chip."""
+    local = find_local_gpu()
+    is_jetson = local is not None and local.name.startswith("Jetson")
+    return local.name if local is not None and is_jetson else device.name
 
 
 def carries_host_code(compiled: CompileFacts) -> bool:

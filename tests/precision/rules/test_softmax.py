@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from onnx import NodeProto
 
-from tests.builders import FLOAT, branch_model, model, op, value
+from tests.builders import FLOAT, branch_model, constant, model, op, value
 from tests.precision.rule_runs import find_kept
 from trtdeploy.precision.rules.softmax import KeepSoftmaxRule
 
@@ -11,7 +11,8 @@ from trtdeploy.precision.rules.softmax import KeepSoftmaxRule
 def kept_of(*after: NodeProto, result: str = "y") -> set[str]:
     nodes = [op("MatMul", "q k", "s"), op("Softmax", "s", "p", axis=-1), *after]
     inputs = [value(name, (2, 4, 4)) for name in "qkv"]
-    return set(find_kept(KeepSoftmaxRule(), model(nodes, inputs, [value(result, None)])))
+    proto = model(nodes, inputs, [value(result, None)], [constant("one", 1.0)])
+    return set(find_kept(KeepSoftmaxRule(), proto))
 
 
 def test_attention_weights_are_free() -> None:
@@ -26,6 +27,11 @@ def test_attention_weights_behind_dropout_and_casts_are_free() -> None:
         op("Where", "bad c c", "w"),
         op("MatMul", "w v", "y"),
     )
+
+
+def test_attention_weights_in_8_bits_are_free() -> None:
+    pair = [op("QuantizeLinear", "p one", "c"), op("DequantizeLinear", "c one", "d")]
+    assert not kept_of(*pair, op("MatMul", "d v", "y"))
 
 
 @pytest.mark.parametrize(

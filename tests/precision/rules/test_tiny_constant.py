@@ -69,3 +69,17 @@ def test_bfloat16_has_room_for_small_numbers() -> None:
 def test_infinities_and_not_a_number_are_not_tiny() -> None:
     constants = [constant("tiny", [float("inf"), float("nan")])]
     assert not find_kept(RULE, chain(["Add:tiny"], constants=constants))
+
+
+def test_small_scales_make_no_small_results() -> None:
+    proto = model(
+        [
+            op("QuantizeLinear", "x tiny", "q"),
+            op("DequantizeLinear", "q tiny", "d"),
+            op("Mul", "d d", "y"),
+        ],
+        [value("x")],
+        [value("y")],
+        [constant("tiny", 1e-12)],
+    )
+    assert not find_kept(RULE, proto)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trtdeploy.core.dtypes import DType
 from trtdeploy.precision.quantization.scheme import QuantizedType
+
+RECIPE_RULE = "recipe"
+"""The rule of a decision that no rule objected to."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class QuantizedOperand:
         node: Name of the reading node.
         slot: Which of its inputs.
         tensor: The value, as named in the model that was planned.
-        group: Operands of one group share a scale: the name of one of its tensors.
+        group: Operands of one group and kind share a scale: the value that it is measured on.
         kind: The 8-bit type.
     """
 
@@ -72,6 +76,7 @@ class QuantizationPlan:
         weights: Which constants are stored in 8 bits.
         measured: Values whose thresholds the plan needs, in graph order: those that the tensors of
             ``operands`` are copies of.
+        scale_dtype: Type that can hold every scale: that of the graph around the layers.
         notes: What a person should know beside the decisions.
     """
 
@@ -79,11 +84,12 @@ class QuantizationPlan:
     operands: tuple[QuantizedOperand, ...]
     weights: tuple[QuantizedWeight, ...]
     measured: tuple[str, ...]
+    scale_dtype: DType = DType.FLOAT32
     notes: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
-        """True when nothing is quantized."""
+        """True when nothing is to be inserted."""
         return not self.operands and not self.weights
 
     def quantized_layers(self) -> dict[str, DType]:
@@ -93,3 +99,32 @@ class QuantizationPlan:
             for name, decision in self.layers.items()
             if decision.quantized is not None
         }
+
+    def count_by_rule(self) -> dict[str, int]:
+        """Return how many layers each rule decided about, the recipe's own included."""
+        return dict(Counter(decision.rule for decision in self.layers.values()))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain data for manifests and reports."""
+        return {
+            "layers": {
+                name: {
+                    "quantized": decision.quantized.name if decision.quantized else None,
+                    "rule": decision.rule,
+                    "reason": decision.reason,
+                }
+                for name, decision in self.layers.items()
+            },
+            "operands": [
+                {"node": o.node, "slot": o.slot, "tensor": o.tensor, "group": o.group,
+                 "kind": o.kind.name}
+                for o in self.operands
+            ],
+            "weights": [
+                {"node": w.node, "slot": w.slot, "tensor": w.tensor, "axis": w.axis,
+                 "kind": w.kind.name}
+                for w in self.weights
+            ],
+            "measured": list(self.measured),
+            "notes": list(self.notes),
+        }  # fmt: skip

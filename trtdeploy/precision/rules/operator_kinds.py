@@ -38,10 +38,7 @@ KEPT_OPERATORS: dict[str, str] = {
         ("DFT", "STFT", "MelWeightMatrix", "Det"),
         "it is a long sum of products with cancellation",
     ),
-    **dict.fromkeys(
-        ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"),
-        "scales of a quantized model stay as they were calibrated",
-    ),
+    "DynamicQuantizeLinear": "it computes a scale that must fit its own values",
     "Constant": "its value is itself a result of the graph",
 }  # fmt: skip
 """Operator to reason."""

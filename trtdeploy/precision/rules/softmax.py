@@ -8,11 +8,12 @@ from onnx import NodeProto
 
 from trtdeploy.graph.index import Scope
 from trtdeploy.precision.context import RuleContext
+from trtdeploy.precision.operators import Q_DQ_OPERATORS
 from trtdeploy.precision.rules.readers import Reader, walk_readers
 from trtdeploy.precision.rules.rule import Kept
 
 _SOFTMAX = frozenset({"Softmax", "LogSoftmax", "Hardmax"})
-_ON_THE_WAY = frozenset({"Dropout", "Identity", "Cast", "Where", "IsNaN"})
+_ON_THE_WAY = frozenset({"Dropout", "Identity", "Cast", "Where", "IsNaN"}) | Q_DQ_OPERATORS
 
 
 class KeepSoftmaxRule:

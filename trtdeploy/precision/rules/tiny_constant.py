@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from trtdeploy.precision.context import RuleContext
 from trtdeploy.precision.neighbours import MOVERS
+from trtdeploy.precision.operators import Q_DQ_OPERATORS
 from trtdeploy.precision.rules.readers import Reader, walk_readers
 from trtdeploy.precision.rules.rule import Kept
 
@@ -26,6 +27,8 @@ class KeepTinyConstantRule:
         limit = context.limits.smallest_normal
         seen: set[str] = set()
         for scope, node in context.index.nodes():
+            if node.op_type in Q_DQ_OPERATORS:
+                continue  # a small scale makes no small results, and has a rule of its own
             for _, name in context.float_inputs(scope, node):
                 tensor = scope.constant_of(name)
                 if tensor is None:

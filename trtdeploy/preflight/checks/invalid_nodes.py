@@ -12,8 +12,10 @@ from trtdeploy.preflight.finding import (
     FindingKind,
     Severity,
 )
+from trtdeploy.preflight.prepared_model import is_early_axis
 
 INVALID_NODE = FindingKind("invalid-node", Severity.BLOCKER, Affects.BOTH)
+EARLY_AXIS = FindingKind("axis-before-opset-13", Severity.BLOCKER, Affects.BASELINE)
 DAMAGED_CONSTANT = FindingKind("damaged-constant", Severity.BLOCKER, Affects.BOTH)
 INVALID_GRAPH = FindingKind("invalid-graph", Severity.BLOCKER, Affects.BOTH)
 
@@ -31,6 +33,14 @@ class FindInvalidNodesCheck:
         """Yield one finding per node that the ONNX checker refuses."""
         for refusal in context.prepared.refusals:
             if any(words in refusal.reason for words in _NOT_DEFINED):
+                continue
+            if is_early_axis(refusal.place, refusal.reason):
+                yield EARLY_AXIS.at(
+                    refusal.place,
+                    f"{refusal.place.op_type} has an axis from opset 13 on, but the file names "
+                    f"opset {context.model.opset}; ONNX Runtime does not load it",
+                    "Convert the FP32 model to opset 13 or newer, then quantize it.",
+                )
                 continue
             yield INVALID_NODE.at(
                 refusal.place,

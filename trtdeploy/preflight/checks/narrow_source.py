@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trtdeploy.core.dtypes import DType
+from trtdeploy.precision.recipe import RECIPES
 from trtdeploy.preflight.context import CheckContext
 from trtdeploy.preflight.finding import WHOLE_GRAPH, Affects, Finding, FindingKind, Severity
 
 NARROW_SOURCE = FindingKind("narrow-source", Severity.BLOCKER, Affects.BOTH)
 
-_NARROW = {DType.FLOAT16: "fp16", DType.BFLOAT16: "bf16"}
+_NARROW = (DType.FLOAT16, DType.BFLOAT16)
 
 
 class FindNarrowSourceCheck:
@@ -21,10 +22,12 @@ class FindNarrowSourceCheck:
 
     def find(self, context: CheckContext) -> Iterator[Finding]:
         """Yield one finding per narrow type that the recipe is not about."""
+        recipe = RECIPES.get(context.target.recipe)
+        wanted = recipe.low if recipe is not None else None
         found: dict[DType, str] = {}
         for scope in context.prepared.index.scopes:
             for name, dtype in scope.types.items():
-                if dtype in _NARROW and _NARROW[dtype] != context.target.recipe:
+                if dtype in _NARROW and dtype is not wanted:
                     found.setdefault(dtype, name)
         for dtype, name in found.items():
             yield NARROW_SOURCE.at(

@@ -1,4 +1,4 @@
-"""FindQuantizationPairsCheck: quantized values that never come back, and quantizing twice."""
+"""FindQuantizationPairsCheck: quantized values that never come back, and brought pairs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PASSES_ON = frozenset(
 
 
 class FindQuantizationPairsCheck:
-    """Find QuantizeLinear nodes without their DequantizeLinear, and Q/DQ under an INT8 recipe."""
+    """Find QuantizeLinear nodes without DequantizeLinear, and Q/DQ under a quantizing recipe."""
 
     def find(self, context: CheckContext) -> Iterator[Finding]:
         """Yield one finding per unpaired node, and one for the model."""
@@ -47,10 +47,10 @@ class FindQuantizationPairsCheck:
         if quantizers and recipe.startswith(_QUANTIZING_RECIPES):
             yield ALREADY_QUANTIZED.at(
                 WHOLE_GRAPH,
-                f"the model already holds {len(quantizers)} QuantizeLinear nodes and the recipe "
-                f"{recipe!r} would quantize again",
-                "Give the FP32 model to this recipe, or build the model as it is with recipe "
-                "fp16 or fp32.",
+                f"the model brings Q/DQ pairs (QuantizeLinear nodes: {len(quantizers)}); they are "
+                f"kept as they are, and recipe {recipe!r} quantizes nothing beside them",
+                "Nothing to do if that is meant; give the FP32 model to let trtdeploy calibrate "
+                "and place the pairs.",
             )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from onnx import defs
 
 from trtdeploy.graph.model import ONNX_DOMAINS
+from trtdeploy.graph.passes.adopt_contrib_quantization import is_contrib_quantization
 from trtdeploy.preflight.context import CheckContext
 from trtdeploy.preflight.finding import Affects, Finding, FindingKind, Place, Severity
 from trtdeploy.preflight.operator_table import OperatorStatus
@@ -33,6 +34,8 @@ class FindUnknownOperatorsCheck:
             place = checked.place
             if checked.is_standard or (place.domain, place.op_type) in functions:
                 continue
+            if is_contrib_quantization(checked.node) and context.target.uses_tensorrt:
+                continue  # the build moves them to the standard domain, raising the opset
             if place.domain in ONNX_DOMAINS and _is_defined(place.op_type, context.model.opset):
                 continue  # malformed, not unknown: FindInvalidNodesCheck says how
             if checked.node.domain == INVALID_DOMAIN and place.domain not in ONNX_DOMAINS:

@@ -1,0 +1,43 @@
+"""The file appears whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from trtdeploy.core.errors import InputError, UsageError
+from trtdeploy.export.file_output import open_output_file
+
+
+def test_file_and_data_appear_together(tmp_path: Path) -> None:
+    with open_output_file(tmp_path / "new" / "m.onnx") as path:
+        path.write_text("graph")
+        path.with_name("m.onnx.data").write_text("weights")
+        assert not (tmp_path / "new" / "m.onnx").exists()
+    found = {entry.name: entry.read_text() for entry in (tmp_path / "new").iterdir()}
+    assert found == {"m.onnx": "graph", "m.onnx.data": "weights"}
+
+
+def test_a_failure_leaves_the_old_file(tmp_path: Path) -> None:
+    target = tmp_path / "m.onnx"
+    target.write_text("old")
+    with contextlib.suppress(ZeroDivisionError), open_output_file(target) as path:
+        path.write_text("half")
+        _ = 1 / 0
+    assert {entry.name: entry.read_text() for entry in tmp_path.iterdir()} == {"m.onnx": "old"}
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is a folder"), open_output_file(tmp_path):
+        pass
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(InputError, match="cannot be written"),
+        open_output_file(tmp_path / "file" / "m.onnx"),
+    ):
+        pass

@@ -1,0 +1,135 @@
+"""The proof of a written file: it must fail wherever the file is not its source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.builders import constant, model, op, random_array, save, value
+from trtdeploy.core.errors import CheckFailedError, UsageError
+from trtdeploy.core.tensors import SizeRule
+from trtdeploy.export.proof import Sample, measure_error, prove_file
+from trtdeploy.export.proof_sizes import choose_proof_points
+
+Array = np.ndarray[Any, Any]
+
+
+def make_sample(sizes: Mapping[str, int], function: Callable[[Array], Array]) -> Sample:
+    x = random_array(sizes["batch"], sizes["width"], seed=sizes["width"])
+    return Sample(sizes, {"x": x}, {"y": function(x)})
+
+
+def sample_two(function: Callable[[Array], Array]) -> list[Sample]:
+    points = ({"batch": 1, "width": 4}, {"batch": 3, "width": 6})
+    return [make_sample(point, function) for point in points]
+
+
+def write(folder: Path, *nodes: Any, constants: Any = ()) -> Path:
+    inputs, outputs = [value("x", ("batch", "width"))], [value("y", ("batch", "width"))]
+    return save(model(nodes, inputs, outputs, constants), folder / "m.onnx")
+
+
+def test_a_file_that_computes_the_same_is_proven(tmp_path: Path) -> None:
+    path = write(tmp_path, op("Relu", "x", "y"))
+    samples = sample_two(lambda x: np.maximum(x, 0))
+    proof = prove_file(path, samples, rtol=1e-4, reference="numpy")
+    assert proof.status == "proven"
+    assert proof.max_error == 0
+    assert proof.batch_independent is True
+    assert [point.sizes for point in proof.points] == [sample.sizes for sample in samples]
+
+
+def test_other_numbers_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, op("Relu", "x", "y"))
+    with pytest.raises(CheckFailedError, match=r"batch=1, width=4, output 'y' .* differs"):
+        prove_file(path, sample_two(lambda x: x), rtol=1e-4, reference="numpy")
+
+
+def test_a_baked_size_is_named(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        op("Reshape", "x two", "r", "/neck/Reshape"),
+        op("Identity", "r", "y"),
+        constants=[constant("two", [-1, 4], np.int64)],
+    )
+    samples = sample_two(lambda x: x)
+    with pytest.raises(CheckFailedError, match="shape"):
+        prove_file(path, samples, rtol=1e-4, reference="numpy")
+
+
+def test_a_node_that_fails_at_a_size_is_named_with_the_symbol(tmp_path: Path) -> None:
+    path = write(
+        tmp_path, op("Add", "x four", "y", "/head/Add"), constants=[constant("four", [0.0] * 4)]
+    )
+    with pytest.raises(CheckFailedError, match=r"because of 'width'.*/head/Add"):
+        prove_file(
+            path,
+            sample_two(lambda x: x),
+            rtol=1e-4,
+            reference="numpy",
+            isolate=lambda sizes: make_sample(sizes, lambda x: x),
+        )
+
+
+def test_mixed_samples_are_seen(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        op("ReduceMean", "x", "m", axes=[0], keepdims=1),
+        op("Sub", "x m", "y"),
+    )
+    samples = sample_two(lambda x: x - x.mean(0, keepdims=True))
+    proof = prove_file(path, samples, rtol=1e-4, reference="numpy")
+    assert proof.batch_independent is False
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "error"),
+    [
+        ([1.0, -2.0], [1.0, -2.5], 0.25),
+        ([0.0, 0.0], [0.0, 0.5], 0.5),
+        ([np.inf, np.nan], [np.inf, np.nan], 0.0),
+        ([np.inf, 1.0], [1.0, 1.0], np.inf),
+        ([1.0, 1.0], [np.nan, 1.0], np.inf),
+        ([], [], 0.0),
+    ],
+)
+def test_errors_are_relative_and_special_values_count(
+    expected: list[float], found: list[float], error: float
+) -> None:
+    assert measure_error(np.array(expected), np.array(found)) == error
+
+
+def test_integers_must_be_equal() -> None:
+    assert measure_error(np.array([1, 2]), np.array([1, 3])) == np.inf
+
+
+RULES = {"height": SizeRule("height", 32, 32), "sequence": SizeRule("sequence", max=16)}
+
+
+def test_proof_sizes_differ_from_the_example_and_from_each_other() -> None:
+    example = {"batch": 2, "height": 64, "width": 64, "sequence": 16}
+    first, second = choose_proof_points(example, RULES, {})
+    assert first["batch"], second["batch"] == (1, 3)
+    for symbol in ("height", "width", "sequence"):
+        assert len({first[symbol], second[symbol], example[symbol]}) == 3
+    for point in (first, second):
+        assert RULES["height"].accepts(point["height"])
+        assert RULES["sequence"].accepts(point["sequence"])
+        assert point["height"] != point["width"]
+
+
+def test_stated_proof_sizes_are_taken_and_checked() -> None:
+    points = choose_proof_points({"batch": 2, "height": 64}, RULES, {"height": (96, 128, 160)})
+    assert [point["height"] for point in points] == [96, 128, 160]
+    with pytest.raises(UsageError, match="multiples of 32"):
+        choose_proof_points({"height": 64}, RULES, {"height": (100,)})
+    with pytest.raises(UsageError, match="no such dynamic size"):
+        choose_proof_points({"height": 64}, RULES, {"depth": (1,)})
+
+
+def test_fixed_models_are_proven_once() -> None:
+    assert choose_proof_points({}, {}, {}) == [{}]

@@ -1,0 +1,1 @@
+"""From a trained model to an ONNX file that deploys; adapters load their framework when used."""

@@ -1,0 +1,45 @@
+"""``timm:NAME``: image models of timm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trtdeploy.core.errors import InputError, UsageError
+from trtdeploy.core.names import suggest_name
+from trtdeploy.core.optional import import_optional
+from trtdeploy.export.arguments import parse_settings
+from trtdeploy.export.pytorch.image_example import make_image_source
+from trtdeploy.export.pytorch.quiet import quiet_frameworks
+from trtdeploy.export.pytorch.source import TorchSource
+from trtdeploy.export.pytorch.weights import load_weights
+from trtdeploy.export.request import ExportRequest
+
+
+def load_source(request: ExportRequest, name: str) -> TorchSource:
+    """Build the model; random weights unless ``--weights`` or ``--download`` gives trained ones.
+
+    Raises:
+        UsageError: timm has no such model.
+        InputError: The settings or the weights do not fit it.
+    """
+    timm: Any = import_optional("timm", needed_for="timm models", install="pip install timm")
+    if not timm.is_model(name.partition(".")[0]):
+        raise UsageError(f"timm has no model {name!r}", hint=suggest_name(name, timm.list_models()))
+    trained = request.download and request.weights is None
+    settings = parse_settings(request.config)
+    with quiet_frameworks():
+        try:
+            model = timm.create_model(name, pretrained=trained, **settings)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InputError(f"timm:{name} with {settings}: {error}") from error
+    if request.weights:
+        load_weights(model, request.weights)
+    channels, height, _ = model.default_cfg.get("input_size", (3, 224, 224))
+    size, given = settings.get("img_size"), settings.get("in_chans")
+    return make_image_source(
+        model,
+        size if isinstance(size, int) else height,
+        channels=given if isinstance(given, int) else channels,
+        has_weights=trained or request.weights is not None,
+        label=name,
+    )

@@ -1,0 +1,55 @@
+"""``torchvision:NAME``: classification, segmentation and video models by their registered name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trtdeploy.core.errors import InputError, UsageError
+from trtdeploy.core.names import suggest_name
+from trtdeploy.core.optional import import_optional
+from trtdeploy.export.arguments import parse_settings
+from trtdeploy.export.pytorch.image_example import make_image_source
+from trtdeploy.export.pytorch.quiet import quiet_frameworks
+from trtdeploy.export.pytorch.source import TorchSource
+from trtdeploy.export.pytorch.weights import load_weights
+from trtdeploy.export.request import ExportRequest
+
+_USUAL_SIZE = 224
+
+
+def load_source(request: ExportRequest, name: str) -> TorchSource:
+    """Build the model; random weights unless ``--weights`` or ``--download`` gives trained ones.
+
+    Raises:
+        UsageError: torchvision has no such model.
+        InputError: The settings or the weights do not fit it.
+    """
+    models: Any = import_optional(
+        "torchvision.models", needed_for="torchvision models", install="pip install torchvision"
+    )
+    if name not in models.list_models():
+        raise UsageError(
+            f"torchvision has no model {name!r}", hint=suggest_name(name, models.list_models())
+        )
+    trained = request.download and request.weights is None
+    settings = parse_settings(request.config)
+    with quiet_frameworks():
+        try:
+            model = models.get_model(
+                name,
+                **{"weights": "DEFAULT" if trained else None, **_no_backbone(name)},
+                **settings,
+            )
+        except (TypeError, ValueError) as error:
+            raise InputError(f"torchvision:{name} with {settings}: {error}") from error
+    if request.weights:
+        load_weights(model, request.weights)
+    return make_image_source(
+        model, _USUAL_SIZE, has_weights=trained or request.weights is not None, label=name
+    )
+
+
+def _no_backbone(name: str) -> dict[str, None]:
+    """Detectors and segmenters would fetch trained backbones unless told not to."""
+    nested = ("rcnn", "retinanet", "fcos", "ssd", "deeplab", "fcn", "lraspp")
+    return {"weights_backbone": None} if any(word in name for word in nested) else {}

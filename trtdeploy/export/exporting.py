@@ -1,0 +1,83 @@
+"""The entry: gives a request to the adapter of its source."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Final
+
+from trtdeploy.core.errors import MissingDependencyError, UsageError
+from trtdeploy.core.optional import import_optional
+from trtdeploy.export.request import ExportRequest
+from trtdeploy.export.result import ExportResult
+from trtdeploy.export.sources import Kind, SourceName, parse_source
+from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
+from trtdeploy.pipeline.steps import StepRunner
+
+INSTALL: Final = "pip install 'trtdeploy[export]'"
+
+_ADAPTERS: Final[dict[Kind, str]] = {
+    "callable": "trtdeploy.export.adapters.python_callable",
+    "program": "trtdeploy.export.adapters.exported_program",
+    "torchscript": "trtdeploy.export.adapters.torchscript_file",
+    "ultralytics": "trtdeploy.export.adapters.ultralytics",
+    "torchvision": "trtdeploy.export.adapters.torchvision",
+    "timm": "trtdeploy.export.adapters.timm",
+    "transformers": "trtdeploy.export.adapters.transformers",
+}
+_OLDEST_TORCH: Final = (2, 6)
+
+
+def export_model(
+    request: ExportRequest, progress: ProgressCallback = ignore_progress
+) -> ExportResult:
+    """Write an ONNX file from a model of any supported source, proven against it.
+
+    Args:
+        request: What to export, and how.
+        progress: Called as steps start and end.
+
+    Raises:
+        UsageError: The source is of no known form, or the request does not fit it.
+        InputError: The model cannot be exported as asked; names module, line and remedy.
+        CheckFailedError: The file does not compute what its source computes. It is not written.
+        MissingDependencyError: A package is not installed; the hint says which.
+    """
+    source = parse_source(request.source)
+    if source.kind == "onnx":
+        # loaded here, since it is imported for such sources only
+        cleaning: Any = importlib.import_module("trtdeploy.export.onnx_source")
+        cleaned: ExportResult = cleaning.clean_onnx(request, progress)
+        return cleaned
+    _require_torch(source)
+    adapter: Any = importlib.import_module(_ADAPTERS[source.kind])
+    torch_exporting: Any = importlib.import_module("trtdeploy.export.pytorch.exporting")
+    steps = StepRunner(progress)
+    with steps.run("load") as step:
+        loaded = adapter.load_source(request, source.name)
+        step.detail = f"{source.kind} {source.name}"
+    result: ExportResult = torch_exporting.export_torch(loaded, request, steps)
+    return result
+
+
+def _require_torch(source: SourceName) -> None:
+    torch = import_optional("torch", needed_for=f"exporting {source.kind} models", install=INSTALL)
+    import_optional("onnxscript", needed_for="PyTorch's ONNX exporter", install=INSTALL)
+    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+    if version < _OLDEST_TORCH:
+        raise MissingDependencyError(
+            f"PyTorch {torch.__version__} is too old for exporting; 2.6 or newer is needed",
+            hint=f"Install it with: {INSTALL}",
+        )
+
+
+def refuse_options(request: ExportRequest, kind: str, *names: str) -> None:
+    """Refuse options that a source has no use for.
+
+    Raises:
+        UsageError: One of the named fields of the request is set.
+    """
+    for name in names:
+        if getattr(request, name):
+            raise UsageError(
+                f"--{name} has no meaning for a {kind} source", hint=f"Leave --{name} out."
+            )

@@ -1,0 +1,113 @@
+"""Parts of a model whose author turned autocast off, as pins of ONNX nodes."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnx import NodeProto
+
+from trtdeploy.graph.model import OnnxModel, walk_nodes
+
+_STACK_KEY = "pkg.torch.onnx.stack_trace"
+_DROPPED = frozenset({"Constant", "Identity"})
+"""Normalisation makes them initializers or removes them; a pin of theirs would match nothing."""
+GENERATED_CODE = "<eval_with_key>"
+"""What PyTorch calls the file of code it generated, with a number behind it."""
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+
+
+@dataclass(frozen=True)
+class Fp32Region:
+    """Lines of the user's code that compute in FP32 whatever autocast says.
+
+    Attributes:
+        module: Dotted path of the module whose forward they are part of.
+        file: Source file; empty when only the module is known.
+        first: First line.
+        last: Last line.
+    """
+
+    module: str
+    file: str = ""
+    first: int = 0
+    last: int = 0
+
+    def covers(self, file: str, line: int) -> bool:
+        """Tell whether a line is part of it."""
+        generated = self.file == GENERATED_CODE and file.startswith(GENERATED_CODE)
+        return (generated or file == self.file) and self.first <= line <= self.last
+
+
+def find_region(module: str, file: str, line: int) -> Fp32Region:
+    """Return the statement at a line, a ``with`` block as a whole."""
+    try:
+        tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError):
+        return Fp32Region(module)
+    statements = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno)
+    ]
+    if not statements:
+        return Fp32Region(module)
+    inner = max(statements, key=lambda node: (node.lineno, -(node.end_lineno or node.lineno)))
+    return Fp32Region(module, file, inner.lineno, inner.end_lineno or inner.lineno)
+
+
+def find_pins(
+    model: OnnxModel, regions: Sequence[Fp32Region]
+) -> tuple[tuple[str, ...], list[Fp32Region]]:
+    """Return node-name patterns for regions, and the regions that left no node.
+
+    Nodes must carry the exporter's stack traces where lines are to tell them apart; without
+    those, the whole module of the region is pinned.
+    """
+    nodes = [node for node in walk_nodes(model.graph) if node.op_type not in _DROPPED]
+    traced = any(_read_frames(node) for node in nodes)
+    pinned: set[str] = set()
+    missing: list[Fp32Region] = []
+    for region in regions:
+        found = set(_find_nodes(nodes, region, by_line=traced and bool(region.file)))
+        pinned |= found
+        if not found:
+            missing.append(region)
+    return tuple(compress_names(pinned, [node.name for node in nodes])), missing
+
+
+def _find_nodes(nodes: Iterable[NodeProto], region: Fp32Region, *, by_line: bool) -> Iterator[str]:
+    prefix = "/".join(["", *filter(None, region.module.split(".")), ""])
+    for node in nodes:
+        if by_line:
+            if any(region.covers(file, line) for file, line in _read_frames(node)):
+                yield node.name
+        elif node.name.startswith(prefix):
+            yield node.name
+
+
+def _read_frames(node: NodeProto) -> list[tuple[str, int]]:
+    text = next((e.value for e in node.metadata_props if e.key == _STACK_KEY), "")
+    return [(match["file"], int(match["line"])) for match in _FRAME.finditer(text)]
+
+
+def compress_names(chosen: set[str], names: Sequence[str]) -> list[str]:
+    """Return ``/norm/*`` for folders all of whose nodes are chosen, and names for the rest."""
+    patterns: list[str] = []
+    left = set(chosen)
+    folders = sorted({folder for name in chosen for folder in _folders(name)}, key=len)
+    for folder in folders:
+        members = {name for name in names if name.startswith(f"{folder}/")}
+        if members <= chosen and members & left:
+            patterns.append(f"{folder}/*")
+            left -= members
+    return patterns + [name for name in names if name in left]
+
+
+def _folders(name: str) -> Iterator[str]:
+    parts = name.split("/")
+    for end in range(2, len(parts)):
+        yield "/".join(parts[:end])

@@ -1,0 +1,1 @@
+"""PyTorch modules to ONNX; every module here imports torch, so load them only for such sources."""

@@ -1,0 +1,91 @@
+"""Autocast inside a model's code: ignored while it is exported, watched to learn what it pins.
+
+An exported graph is FP32; precision is the business of recipes. Left alone, ``torch.export`` wraps
+autocast blocks into functions whose nodes no longer say where they come from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from trtdeploy.export.fp32_regions import GENERATED_CODE, Fp32Region, find_region
+from trtdeploy.export.pytorch.place import find_place_of_stack
+
+_Autocast = torch.amp.autocast_mode.autocast
+
+
+@contextlib.contextmanager
+def ignore_autocast() -> Iterator[None]:
+    """Make autocast blocks in the model's code compute in FP32."""
+
+    def leave(self: Any, *_error: Any) -> bool:
+        return False
+
+    with _replace(lambda self: self, leave):
+        yield
+
+
+def find_fp32_regions(flat: torch.nn.Module, tensors: list[torch.Tensor]) -> list[Fp32Region]:
+    """Return the code around which the author turned autocast off.
+
+    That is a ``with torch.autocast(..., enabled=False)`` block, or the call of a function under
+    ``torch.amp.custom_fwd(cast_inputs=torch.float32)``. The model is run once as under autocast for
+    CUDA, which changes nothing on a CPU but makes ``custom_fwd`` act.
+
+    Args:
+        flat: A ``FlatModule``.
+        tensors: Its example.
+    """
+    found: dict[Fp32Region, None] = {}
+
+    def enter(self: Any) -> Any:
+        if not self._enabled:
+            place = find_place_of_stack(inspect.currentframe(), flat)
+            if place is not None:
+                found[find_region(place.module, place.file, place.line)] = None
+        return self
+
+    def leave(self: Any, *_error: Any) -> bool:
+        return False
+
+    with _replace(enter, leave), _as_under_autocast(), torch.no_grad():
+        flat(*tensors)
+    return list(found)
+
+
+def find_program_regions(program: torch.export.ExportedProgram) -> list[Fp32Region]:
+    """Return the blocks of an exported program that autocast was turned off for.
+
+    There they are functions of their own, compiled from generated text; which one a node was in is
+    lost on the way to ONNX, so that blocks with autocast on count as well.
+    """
+    blocks = [node for node in program.graph.nodes if "wrap_with_autocast" in str(node.target)]
+    disabled = any(node.args[2] is False for node in blocks)
+    return [Fp32Region("", GENERATED_CODE, 0, sys.maxsize)] if disabled else []
+
+
+@contextlib.contextmanager
+def _replace(enter: Callable[[Any], Any], leave: Callable[..., bool]) -> Iterator[None]:
+    before = (_Autocast.__enter__, _Autocast.__exit__)
+    _Autocast.__enter__, _Autocast.__exit__ = enter, leave
+    try:
+        yield
+    finally:
+        _Autocast.__enter__, _Autocast.__exit__ = before
+
+
+@contextlib.contextmanager
+def _as_under_autocast() -> Iterator[None]:
+    before = torch.is_autocast_enabled("cuda")
+    torch.set_autocast_enabled("cuda", True)
+    try:
+        yield
+    finally:
+        torch.set_autocast_enabled("cuda", before)
+        torch.clear_autocast_cache()

@@ -1,0 +1,165 @@
+"""Which axes of the inputs vary, under which symbols, and what sizes those accept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+
+from trtdeploy.config.axis_roles import find_role_by_name, find_role_by_position
+from trtdeploy.core.dtypes import DType
+from trtdeploy.core.errors import InputError, UsageError
+from trtdeploy.core.names import suggest_name
+from trtdeploy.core.tensors import SizeRule, TensorSpec
+from trtdeploy.export.pytorch.example import DTYPES, make_feeds
+from trtdeploy.export.pytorch.flat_module import FlatModule
+from trtdeploy.export.pytorch.program import read_program_axes
+from trtdeploy.export.pytorch.size_search import SizeSearch, example_sizes, shapes_at
+from trtdeploy.export.pytorch.source import TorchSource
+from trtdeploy.export.pytorch.structure import rebuild
+from trtdeploy.export.request import ExportRequest
+
+Axes = dict[str, dict[int, str]]
+_SMALLEST = 2
+"""``torch.export`` takes a size of 1 for a constant."""
+
+
+@dataclass
+class DecidedAxes:
+    """What varies.
+
+    Attributes:
+        dynamic: Symbol by axis by input.
+        rules: What sizes each symbol accepts.
+        notes: What the user should know.
+    """
+
+    dynamic: Axes
+    rules: dict[str, SizeRule] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def decide_axes(source: TorchSource, flat: FlatModule, request: ExportRequest) -> DecidedAxes:
+    """Return the axes that vary; the source's example may be enlarged so that they can.
+
+    Raises:
+        UsageError: A name, axis or symbol of the request does not exist or does not fit.
+        InputError: A size that was asked to vary cannot.
+    """
+    tensors = source.named_tensors()
+    asked = request.dynamic is not None
+    if source.program is not None:
+        dynamic = read_program_axes(source.program, list(tensors), request.dynamic)
+    elif asked:
+        dynamic = _check_asked(request.dynamic or {}, tensors)
+    else:
+        dynamic = _copy(source.dynamic) if source.dynamic is not None else guess_axes(tensors)
+    decided = DecidedAxes(dynamic)
+    _check_multiples(request.multiples, example_sizes(tensors, dynamic))
+    _enlarge_example(source, dynamic, request)
+    search = SizeSearch(flat, source, dynamic, request.proof.seed)
+    for symbol in list(search.sizes):
+        rule = _find_rule(search, symbol, request.multiples.get(symbol))
+        if rule is not None:
+            decided.rules[symbol] = rule
+        elif asked or source.program is not None:
+            raise _explain_single_size(symbol, search.sizes[symbol])
+        else:
+            _fix(decided, symbol)
+            decided.notes.append(
+                f"{symbol} stays fixed at {search.sizes[symbol]}: the model runs at no other size"
+            )
+    return decided
+
+
+def guess_axes(tensors: Mapping[str, torch.Tensor]) -> Axes:
+    """Return symbols by common layouts: the batch first, NCHW images, token ids."""
+    axes: Axes = {}
+    for name, tensor in tensors.items():
+        dtype = DTYPES.get(tensor.dtype, DType.UNDEFINED)
+        spec = TensorSpec(name, dtype, tuple(tensor.shape))
+        roles = {axis: find_role_by_position(spec, axis) for axis in range(tensor.dim())}
+        axes[name] = {axis: role for axis, role in roles.items() if role}
+    return axes
+
+
+def _copy(axes: Mapping[str, Mapping[int, str]]) -> Axes:
+    return {name: dict(symbols) for name, symbols in axes.items()}
+
+
+def _check_asked(
+    asked: Mapping[str, Mapping[int, str]], tensors: Mapping[str, torch.Tensor]
+) -> Axes:
+    for name, axes in asked.items():
+        if name not in tensors:
+            raise UsageError(
+                f"--dynamic {name!r}: the model has no such input; it has {', '.join(tensors)}",
+                hint=suggest_name(name, tensors),
+            )
+        rank = tensors[name].dim()
+        wrong = [axis for axis in axes if axis >= rank]
+        if wrong:
+            raise UsageError(
+                f"--dynamic {name!r}: axis {wrong[0]} does not exist, the input has {rank} axes"
+            )
+    sizes: dict[str, tuple[str, int]] = {}
+    for name, axes in asked.items():
+        for axis, symbol in axes.items():
+            size = int(tensors[name].shape[axis])
+            first = sizes.setdefault(symbol, (f"{name} axis {axis}", size))
+            if first[1] != size:
+                raise UsageError(
+                    f"--dynamic: {symbol!r} is {first[1]} at {first[0]} and {size} at {name} axis "
+                    f"{axis}; the same symbol means the same size",
+                    hint="Use two symbols, or example inputs of the same size.",
+                )
+    return _copy(asked)
+
+
+def _check_multiples(multiples: Mapping[str, int], sizes: Mapping[str, int]) -> None:
+    for symbol in multiples:
+        if symbol not in sizes:
+            raise UsageError(
+                f"--multiple {symbol!r}: no such dynamic size", hint=suggest_name(symbol, sizes)
+            )
+
+
+def _enlarge_example(source: TorchSource, dynamic: Axes, request: ExportRequest) -> None:
+    """Give axes of size 1 another one, and sizes that break a stated step the next that fits."""
+    tensors = source.named_tensors()
+    sizes = example_sizes(tensors, dynamic)
+    better = {
+        symbol: SizeRule(symbol, request.multiples.get(symbol, 1)).nearest(max(size, _SMALLEST))
+        for symbol, size in sizes.items()
+    }
+    if better == sizes or source.program is not None:
+        return
+    feeds = make_feeds(source, shapes_at(tensors, dynamic, better), request.proof.seed)
+    replaced = rebuild((source.args, dict(source.kwargs)), iter(feeds.values()))
+    source.args, source.kwargs = replaced
+
+
+def _find_rule(search: SizeSearch, symbol: str, stated: int | None) -> SizeRule | None:
+    is_batch = find_role_by_name(symbol) == "batch"
+    if stated is None and is_batch:
+        runs = search.runs_at({symbol: search.sizes[symbol] + 1})
+        return SizeRule(symbol) if runs else None
+    rule = search.find_rule(symbol, stated)
+    if stated is not None and not search.runs_at({symbol: search.sizes[symbol] + stated}):
+        return None
+    return rule
+
+
+def _fix(decided: DecidedAxes, symbol: str) -> None:
+    for name, axes in decided.dynamic.items():
+        decided.dynamic[name] = {axis: s for axis, s in axes.items() if s != symbol}
+
+
+def _explain_single_size(symbol: str, size: int) -> InputError:
+    return InputError(
+        f"{symbol!r} is asked to vary, but the model, run in PyTorch, takes its example's size "
+        f"{size} and none of the sizes tried beside it",
+        hint=f"Leave {symbol} out of --dynamic; or state its step with --multiple {symbol}=STEP, "
+        "or build the model so that it takes other sizes (e.g. --config dynamic_img_size=true).",
+    )

@@ -1,0 +1,88 @@
+"""Dynamo first; TorchScript where it is asked for, needed, or the only one that works."""
+
+from __future__ import annotations
+
+import torch
+
+from trtdeploy.core.errors import InputError, TrtdeployError
+from trtdeploy.export.opset_lowering import FROM_OPSET, TO_OPSET, LowerOpsetPass
+from trtdeploy.export.pytorch.dynamo import export_by_dynamo
+from trtdeploy.export.pytorch.failure import explain_export_failure, shorten
+from trtdeploy.export.pytorch.graph_file import ExportedGraph, GraphRequest
+from trtdeploy.export.pytorch.tracing import export_by_tracing
+from trtdeploy.export.request import Exporter
+from trtdeploy.graph.loading import load_model
+from trtdeploy.graph.model import OnnxModel
+
+
+def export_graph(request: GraphRequest, exporter: Exporter) -> tuple[ExportedGraph, OnnxModel]:
+    """Write the graph of a model by the exporter that fits; return it as loaded.
+
+    Raises:
+        InputError: No exporter can do it, or the model cannot be exported as asked.
+    """
+    module = request.source.module
+    if exporter == "torchscript" or isinstance(module, torch.jit.ScriptModule):
+        return _trace(request, "dynamo")
+    if exporter == "auto" and request.source.program is None and _has_fake_quantization(module):
+        graph, model = _trace(request, "dynamo")
+        graph.notes.insert(0, "TorchScript exporter: dynamo has no form of fake-quantization")
+        return graph, model
+    try:
+        return _use_dynamo(request)
+    except TrtdeployError:
+        raise
+    except Exception as error:
+        failure = explain_export_failure(error, request.flat, "dynamo", "torchscript")
+        if exporter == "dynamo" or request.source.program is not None:
+            raise failure from error
+        return _fall_back(request, failure, shorten(error))
+
+
+def _use_dynamo(request: GraphRequest) -> tuple[ExportedGraph, OnnxModel]:
+    graph = export_by_dynamo(request)
+    model = load_model(request.path)
+    if request.opset < model.opset == FROM_OPSET and request.opset == TO_OPSET:
+        LowerOpsetPass()(model)
+    if model.opset != request.opset:
+        raise InputError(
+            f"opset {request.opset} was asked for, and the dynamo exporter wrote {model.opset}",
+            hint="Choose --opset 17 to 23, or --exporter torchscript for older ones.",
+        )
+    return graph, model
+
+
+def _fall_back(
+    request: GraphRequest, failure: InputError, reason: str
+) -> tuple[ExportedGraph, OnnxModel]:
+    try:
+        graph, model = _trace(request, "dynamo")
+    except InputError:
+        # the first failure says more about the model
+        hint = (
+            "The TorchScript exporter fails too. Replace what is named, or export the part before."
+        )
+        raise InputError(failure.message, hint=hint) from None
+    if graph.decisions:
+        raise InputError(
+            f"{failure.message}. The TorchScript exporter would work, but {graph.decisions[0]}",
+            hint="Change that line; or take it with --exporter torchscript where every input goes "
+            "the same way.",
+        )
+    graph.notes.insert(0, f"TorchScript exporter, since dynamo failed: {reason}")
+    return graph, model
+
+
+def _trace(request: GraphRequest, other: str) -> tuple[ExportedGraph, OnnxModel]:
+    try:
+        graph = export_by_tracing(request)
+    except TrtdeployError:
+        raise
+    except Exception as error:
+        raise explain_export_failure(error, request.flat, "TorchScript", other) from error
+    graph.notes += graph.decisions
+    return graph, load_model(request.path)
+
+
+def _has_fake_quantization(module: torch.nn.Module) -> bool:
+    return any("FakeQuantize" in base.__name__ for m in module.modules() for base in type(m).mro())

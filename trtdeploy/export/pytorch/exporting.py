@@ -1,0 +1,287 @@
+"""From a module with an example to a proven ONNX file."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from trtdeploy.config.axis_roles import find_role_by_name
+from trtdeploy.core.errors import InputError
+from trtdeploy.core.tensors import SizeRule
+from trtdeploy.export.file_output import open_output_file
+from trtdeploy.export.fp32_regions import Fp32Region, find_pins
+from trtdeploy.export.graph_edit import (
+    declare_inputs,
+    declare_outputs,
+    name_nodes_by_module,
+    read_output_shape,
+    rename_weights,
+    strip_origins,
+)
+from trtdeploy.export.opset_choice import choose_opset
+from trtdeploy.export.proof import QUANTIZED_RTOL, Sample, prove_file
+from trtdeploy.export.proof_sizes import choose_proof_points
+from trtdeploy.export.pytorch.autocast import find_fp32_regions, find_program_regions
+from trtdeploy.export.pytorch.axes import decide_axes
+from trtdeploy.export.pytorch.eval_mode import enforce_eval_mode
+from trtdeploy.export.pytorch.example import add_example_inputs, make_feeds
+from trtdeploy.export.pytorch.exporter_choice import export_graph
+from trtdeploy.export.pytorch.failure import explain_run_failure
+from trtdeploy.export.pytorch.flat_module import FlatModule
+from trtdeploy.export.pytorch.graph_file import ExportedGraph, GraphRequest
+from trtdeploy.export.pytorch.guards import tighten_rules
+from trtdeploy.export.pytorch.quiet import quiet_frameworks
+from trtdeploy.export.pytorch.size_search import RUN_ERRORS, example_sizes, shapes_at
+from trtdeploy.export.pytorch.source import TorchSource
+from trtdeploy.export.pytorch.widening import widen_module
+from trtdeploy.export.request import ExportRequest
+from trtdeploy.export.result import ExportProof, ExportResult
+from trtdeploy.graph.export_facts import write_export_facts
+from trtdeploy.graph.model import OnnxModel, walk_nodes
+from trtdeploy.graph.saving import save_model
+from trtdeploy.pipeline.steps import StepRunner
+
+_SMALLEST_FP16 = 2.0**-24
+"""Smallest positive number of FP16, a subnormal (IEEE 754 binary16)."""
+
+
+@dataclass
+class _Prepared:
+    """A source that runs, and all that was decided about it before the export."""
+
+    source: TorchSource
+    flat: FlatModule
+    request: ExportRequest
+    opset: int
+    opset_reason: str
+    dynamic: dict[str, dict[int, str]]
+    rules: dict[str, SizeRule]
+    regions: list[Fp32Region]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The example's size of every symbol."""
+        return example_sizes(self.source.named_tensors(), self.dynamic)
+
+    @property
+    def stated_rules(self) -> tuple[SizeRule, ...]:
+        """Rules that say more than "any size"."""
+        return tuple(rule for rule in self.rules.values() if rule != SizeRule(rule.symbol))
+
+
+def export_torch(source: TorchSource, request: ExportRequest, steps: StepRunner) -> ExportResult:
+    """Write and prove the ONNX file of a PyTorch model.
+
+    Raises:
+        InputError: The model cannot be exported as asked; names module and line.
+        CheckFailedError: The written file does not compute what the model computes. It is removed.
+        UsageError: The request does not fit the model.
+    """
+    with steps.run("prepare") as step:
+        prepared = _prepare(source, request)
+        step.detail = ", ".join(f"{s}={n}" for s, n in prepared.sizes.items()) or "fixed sizes"
+    with (
+        open_output_file(request.output) as path,
+        tempfile.TemporaryDirectory(prefix=".raw.", dir=path.parent.parent) as raw,
+    ):
+        with steps.run("export") as step:
+            graph_request = _to_graph_request(prepared, Path(raw) / "raw.onnx")
+            graph, model = export_graph(graph_request, request.exporter)
+            prepared.rules = _tighten_rules(prepared, graph)
+            step.detail = f"{graph.exporter}: {len(model.graph.node)} nodes, opset {model.opset}"
+        with steps.run("prove") as step:
+            samples = _make_samples(prepared)
+            facts = _finish_model(prepared, graph, model, samples)
+            save_model(model, path)
+            quantized = any(n.op_type == "QuantizeLinear" for n in walk_nodes(model.graph))
+            proof = _prove(prepared, path, samples, quantized=quantized)
+            step.detail = _summarize(proof)
+        result = _describe(prepared, graph, model, proof, facts, samples)
+        write_export_facts(model, prepared.stated_rules, facts, _to_record(result))
+        save_model(model, path)
+    return result
+
+
+def _prepare(source: TorchSource, request: ExportRequest) -> _Prepared:
+    opset, reason = choose_opset(request.opset, request.profile)
+    add_example_inputs(source, request.inputs, request.proof.seed)
+    flat = FlatModule(source)
+    notes = enforce_eval_mode(source.module) if source.program is None else []
+    _freeze_observers(source.module)
+    widen_module(source)
+    flat = FlatModule(source)
+    tensors = source.named_tensors()
+    shapes = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in tensors.items())
+    with quiet_frameworks():
+        try:
+            regions = find_fp32_regions(flat, list(tensors.values()))
+            if source.program is not None:
+                regions = find_program_regions(source.program)
+        except RUN_ERRORS as error:
+            raise explain_run_failure(error, flat, shapes) from error
+        decided = decide_axes(source, flat, request)
+    constants = [f"{name}={value!r}" for name, value in source.constants().items()]
+    if constants:
+        notes.append(f"fixed in the file, being no tensors: {', '.join(constants)}")
+    return _Prepared(
+        source, flat, request, opset, reason, decided.dynamic, decided.rules, regions,
+        [*source.notes, *notes, *decided.notes],
+    )  # fmt: skip
+
+
+def _freeze_observers(module: torch.nn.Module) -> None:
+    """Keep fake-quantization from learning new scales while it is exported and proven."""
+    for child in module.modules():
+        disable = getattr(child, "disable_observer", None)
+        if callable(disable):
+            disable()
+
+
+def _to_graph_request(prepared: _Prepared, path: Path) -> GraphRequest:
+    return GraphRequest(prepared.source, prepared.flat, prepared.dynamic, prepared.opset, path)
+
+
+def _tighten_rules(prepared: _Prepared, graph: ExportedGraph) -> dict[str, SizeRule]:
+    tensors = prepared.source.named_tensors()
+    rules = dict(prepared.rules)
+    for symbol, limit in graph.limits.items():
+        rules[symbol] = replace(rules[symbol], max=min(limit, rules[symbol].max or limit))
+    return tighten_rules(
+        rules,
+        graph.guards,
+        prepared.sizes,
+        lambda sizes: shapes_at(tensors, prepared.dynamic, sizes),
+    )
+
+
+def _make_samples(prepared: _Prepared) -> list[Sample]:
+    batches = frozenset(s for s in prepared.sizes if find_role_by_name(s) == "batch")
+    points = choose_proof_points(
+        prepared.sizes, prepared.rules, prepared.request.proof.sizes, batches
+    )
+    return [_make_sample(prepared, point, index) for index, point in enumerate(points)]
+
+
+def _make_sample(prepared: _Prepared, sizes: Mapping[str, int], index: int = 0) -> Sample:
+    tensors = prepared.source.named_tensors()
+    shapes = shapes_at(tensors, prepared.dynamic, sizes)
+    feeds = make_feeds(prepared.source, shapes, prepared.request.proof.seed + 1 + index)
+    with quiet_frameworks():
+        try:
+            expected = prepared.flat.run(feeds)
+        except RUN_ERRORS as error:
+            text = ", ".join(f"{symbol}={size}" for symbol, size in sizes.items())
+            raise explain_run_failure(error, prepared.flat, f"proof at {text}") from error
+    return Sample(sizes, {name: t.numpy() for name, t in feeds.items()}, expected)
+
+
+def _finish_model(
+    prepared: _Prepared, graph: ExportedGraph, model: OnnxModel, samples: list[Sample]
+) -> tuple[str, ...]:
+    """Name nodes, weights and sizes; return the pins."""
+    name_nodes_by_module(model)
+    pins, missing = find_pins(model, prepared.regions)
+    graph.notes += [
+        f"the FP32 block in {region.module or 'the model'} left no node: nothing to pin"
+        for region in missing
+    ]
+    strip_origins(model)
+    rename_weights(model)
+    declare_inputs(model, prepared.dynamic)
+    shapes = {
+        name: read_output_shape(name, [(s.sizes, s.expected[name].shape) for s in samples])
+        for name in samples[0].expected
+    }
+    declare_outputs(model, shapes)
+    write_export_facts(model, prepared.stated_rules, pins)
+    return pins
+
+
+def _prove(
+    prepared: _Prepared, path: Path, samples: list[Sample], *, quantized: bool
+) -> ExportProof:
+    _require_determinism(prepared, samples[0])
+    options = prepared.request.proof
+    if not options.enabled:
+        return ExportProof("skipped", reason="--no-proof was given")
+    return prove_file(
+        path,
+        samples,
+        rtol=max(options.rtol, QUANTIZED_RTOL) if quantized else options.rtol,
+        reference=f"PyTorch {torch.__version__}",
+        isolate=lambda sizes: _make_sample(prepared, sizes),
+    )
+
+
+def _require_determinism(prepared: _Prepared, sample: Sample) -> None:
+    feeds = {name: torch.from_numpy(array) for name, array in sample.feeds.items()}
+    with quiet_frameworks():
+        again = prepared.flat.run(feeds)
+    for name, expected in sample.expected.items():
+        if not np.array_equal(expected, again[name], equal_nan=expected.dtype.kind in "fc"):
+            raise InputError(
+                f"the model gives another {name!r} each time for the same input: it draws random "
+                "numbers, or changes its own state",
+                hint="Pass training=self.training to F.dropout, and state as inputs and outputs.",
+            )
+
+
+def _summarize(proof: ExportProof) -> str:
+    if proof.status != "proven":
+        return f"skipped: {proof.reason}"
+    return f"{len(proof.points)} points, largest relative error {proof.max_error:.1e}"
+
+
+def _describe(
+    prepared: _Prepared,
+    graph: ExportedGraph,
+    model: OnnxModel,
+    proof: ExportProof,
+    pins: tuple[str, ...],
+    samples: list[Sample],
+) -> ExportResult:
+    notes = [*prepared.notes, *graph.notes, *_note_tiny_outputs(samples)]
+    if proof.batch_independent is False:
+        notes.append(
+            "the samples of a batch influence each other, in the model itself: do not batch "
+            "requests of different users"
+        )
+    return ExportResult(
+        path=prepared.request.output,
+        source=prepared.request.source,
+        exporter=graph.exporter,
+        opset=model.opset,
+        opset_reason=prepared.opset_reason,
+        inputs=model.input_specs(),
+        outputs=model.output_specs(),
+        proof=proof,
+        size_rules=prepared.stated_rules,
+        pins=pins,
+        notes=tuple(notes),
+        changes=tuple(model.changes),
+    )
+
+
+def _note_tiny_outputs(samples: list[Sample]) -> list[str]:
+    """Warn of outputs that FP16 rounds to 0, as deep models with random weights give."""
+    notes = []
+    for name, array in samples[0].expected.items():
+        largest = float(np.abs(array).max(initial=0.0)) if array.dtype.kind == "f" else 1.0
+        if 0 < largest < _SMALLEST_FP16:
+            notes.append(
+                f"output {name!r} is at most {largest:.1e}, which FP16 rounds to 0: random weights "
+                "do that, and no FP16 engine can then pass parity"
+            )
+    return notes
+
+
+def _to_record(result: ExportResult) -> dict[str, Any]:
+    kept = ("source", "exporter", "opset", "opset_reason", "proof", "notes")
+    return {key: value for key, value in result.to_dict().items() if key in kept}

@@ -1,0 +1,177 @@
+"""Failures of PyTorch's exporters as errors that name module, line and remedy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from trtdeploy.core.errors import InputError, TrtdeployError
+from trtdeploy.export.pytorch.place import Place, find_place_of_error, place_of_node
+
+_FIXED = re.compile(
+    r"L\['\w+'\](?:\[(?P<position>\d+)\])?\.size\(\)\[(?P<axis>\d+)\] as dynamic but your code "
+    r"specialized it to be a constant \((?P<size>\d+)\)"
+)
+_GUARD = re.compile(r"Eq\((?P<symbol>s\d+), (?P<size>\d+)\)")
+_CONVERTED = re.compile(r"translating node %(?P<node>\w+)")
+_LONGEST_TEXT = 300
+_DATA_DEPENDENT = ("GuardOnDataDependentSymNode", "DataDependentOutputException")
+_BRANCH_HINT = (
+    "Compute both sides and choose with torch.where(condition, a, b), or use torch.cond; what is "
+    "decided the same way for every input belongs into __init__."
+)
+
+
+class ConversionFailedError(Exception):
+    """ONNX has no form for an operator of the program; another exporter may know one.
+
+    Args:
+        reason: What PyTorch says.
+        place: Where the operator comes from.
+    """
+
+    def __init__(self, reason: str, place: Place | None) -> None:
+        super().__init__(reason)
+        self.place = place
+
+
+@dataclass(frozen=True)
+class FixedAxis:
+    """A size that was asked to vary and that the model's code fixes.
+
+    Attributes:
+        position: Position of the input.
+        axis: Axis of it.
+        size: The only size it has.
+    """
+
+    position: int
+    axis: int
+    size: int
+
+
+@dataclass
+class ShapeDecisions:
+    """Places where code decided that a symbol has one size, as the tracer reports them."""
+
+    found: list[tuple[str, int, Place]] = field(default_factory=list)
+
+    def add(self, text: str, place: Place | None) -> None:
+        """Remember a decision, given as the tracer's text ``Eq(s77, 2)``."""
+        match = _GUARD.fullmatch(text)
+        if match and place is not None:
+            self.found.append((match["symbol"], int(match["size"]), place))
+
+    def find(self, size: int) -> Place | None:
+        """Return where a symbol was first decided to have this size."""
+        return next((place for _, decided, place in self.found if decided == size), None)
+
+
+def read_fixed_axes(text: str) -> list[FixedAxis]:
+    """Return the axes that ``torch.export`` says were specialized."""
+    return [
+        FixedAxis(int(match["position"] or 0), int(match["axis"]), int(match["size"]))
+        for match in _FIXED.finditer(text)
+    ]
+
+
+def is_data_dependent(error: BaseException) -> bool:
+    """Tell whether the model's code looks at values to decide what to compute."""
+    link: BaseException | None = error
+    while link is not None:
+        if type(link).__name__ in _DATA_DEPENDENT or "data-dependent" in str(link)[:2000]:
+            return True
+        link = link.__cause__
+    return False
+
+
+def explain_data_dependence(error: BaseException, model: torch.nn.Module) -> TrtdeployError:
+    """Return the error for code that decides by values."""
+    place = find_place_of_error(error, model) or "a place that PyTorch does not name"
+    return InputError(
+        f"the model decides by the values of a tensor, which an ONNX graph cannot follow: {place}",
+        hint=_BRANCH_HINT,
+    )
+
+
+def explain_fixed_axes(
+    fixed: Sequence[FixedAxis],
+    names: Sequence[str],
+    dynamic: Mapping[str, Mapping[int, str]],
+    decisions: ShapeDecisions,
+) -> TrtdeployError:
+    """Return the error for sizes that were asked to vary and cannot."""
+    rows = []
+    for entry in fixed:
+        name = names[entry.position]
+        symbol = dynamic.get(name, {}).get(entry.axis, "?")
+        place = decisions.find(entry.size)
+        where = f" at {place}" if place else ""
+        rows.append(
+            f"{symbol!r} (axis {entry.axis} of {name!r}) is asked to vary, but the model's code "
+            f"fixes it to {entry.size}, the example's size{where}"
+        )
+    first = names[fixed[0].position]
+    return InputError(
+        "; ".join(dict.fromkeys(rows)),
+        hint="Take sizes from the tensor (x.shape[0], x.flatten(1)) instead of numbers; or keep "
+        f"this size fixed by leaving it out of --dynamic {first}:AXIS=SYMBOL (none at all: "
+        f"--dynamic {first}:).",
+    )
+
+
+def explain_run_failure(error: BaseException, model: torch.nn.Module, shapes: str) -> InputError:
+    """Return the error for a model that does not even run on its example."""
+    place = find_place_of_error(error, model)
+    return InputError(
+        f"the model fails on its example inputs ({shapes}): {shorten(error)}"
+        + (f"; at {place}" if place else ""),
+        hint="Give inputs that fit with --input NAME:DTYPE:SHAPE[:LOW..HIGH]; integer inputs are "
+        "0 or 1 unless a range is given.",
+    )
+
+
+def find_place_in_program(
+    error: BaseException, program: torch.export.ExportedProgram
+) -> Place | None:
+    """Return where the operator comes from that could not be converted.
+
+    PyTorch names a node of the program after decomposition: ``linalg_eig`` for ``linalg_eigvals``.
+    """
+    link: BaseException | None = error
+    while link is not None:
+        match = _CONVERTED.search(str(link))
+        if match:
+            stem = match["node"].rstrip("0123456789").rstrip("_")
+            nodes = [n for n in program.graph.nodes if n.op == "call_function"]
+            exact = [n for n in nodes if n.name == match["node"]]
+            alike = [n for n in nodes if n.name.startswith(stem)]
+            return next((place_of_node(node) for node in (*exact, *alike)), None)
+        link = link.__cause__
+    return None
+
+
+def explain_export_failure(
+    error: BaseException, model: torch.nn.Module, exporter: str, other: str
+) -> InputError:
+    """Return the error for an exporter that gave up."""
+    known = getattr(error, "place", None)
+    place = known if isinstance(known, Place) else find_place_of_error(error, model)
+    return InputError(
+        f"the {exporter} exporter of PyTorch {torch.__version__} failed: {shorten(error)}"
+        + (f"; at {place}" if place else ""),
+        hint=f"Try --exporter {other}, another --opset, or fewer --dynamic axes.",
+    )
+
+
+def shorten(error: BaseException) -> str:
+    """Return the innermost cause in one line."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    text = " ".join(line.strip() for line in str(error).splitlines()[:4] if line.strip())
+    if isinstance(error, ConversionFailedError):
+        return text
+    return f"{type(error).__name__}: {text[:_LONGEST_TEXT]}".rstrip(": ")

@@ -1,0 +1,86 @@
+"""Which sizes a model takes, found by running it in PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+
+from trtdeploy.core.tensors import SizeRule
+from trtdeploy.export.pytorch.example import make_feeds
+from trtdeploy.export.pytorch.flat_module import FlatModule
+from trtdeploy.export.pytorch.source import TorchSource
+
+STEPS = (1, 2, 4, 7, 8, 14, 16, 28, 32, 64, 128)
+"""Steps that are tried: powers of two (strided stages), and patches of 14 (DINOv2)."""
+
+Axes = Mapping[str, Mapping[int, str]]
+RUN_ERRORS = (RuntimeError, ValueError, AssertionError, IndexError, TypeError, NotImplementedError)
+"""What a forward raises for sizes that it cannot take; asserts included."""
+
+
+def example_sizes(tensors: Mapping[str, torch.Tensor], dynamic: Axes) -> dict[str, int]:
+    """Return the example's size of every symbol."""
+    return {
+        symbol: int(tensors[name].shape[axis])
+        for name, axes in dynamic.items()
+        for axis, symbol in axes.items()
+    }
+
+
+def shapes_at(
+    tensors: Mapping[str, torch.Tensor], dynamic: Axes, sizes: Mapping[str, int]
+) -> dict[str, tuple[int, ...]]:
+    """Return the shape of every input when its symbols have the given sizes."""
+    return {
+        name: tuple(
+            sizes[dynamic[name][axis]] if axis in dynamic.get(name, {}) else int(size)
+            for axis, size in enumerate(tensor.shape)
+        )
+        for name, tensor in tensors.items()
+    }
+
+
+class SizeSearch:
+    """Runs the model at other sizes than the example's and remembers nothing."""
+
+    def __init__(self, flat: FlatModule, source: TorchSource, dynamic: Axes, seed: int) -> None:
+        self._flat, self._source, self._dynamic, self._seed = flat, source, dynamic, seed
+        self._tensors = source.named_tensors()
+        self.sizes = example_sizes(self._tensors, dynamic)
+
+    def runs_at(self, sizes: Mapping[str, int]) -> bool:
+        """Tell whether the model runs when its symbols have these sizes."""
+        shapes = shapes_at(self._tensors, self._dynamic, {**self.sizes, **sizes})
+        feeds = make_feeds(self._source, shapes, self._seed)
+        try:
+            with torch.no_grad():
+                self._flat(*feeds.values())
+        except RUN_ERRORS:
+            return False
+        return True
+
+    def find_rule(self, symbol: str, stated: int | None = None) -> SizeRule | None:
+        """Return the smallest step that the model takes beside the example; None when none works.
+
+        Args:
+            symbol: The symbol; all others keep the example's size.
+            stated: The user's own step, which is not questioned.
+        """
+        size, limit = self.sizes[symbol], self._source.limits.get(symbol)
+        step = stated or find_step(size, limit, lambda other: self.runs_at({symbol: other}))
+        if step is None:
+            return None
+        return SizeRule(symbol, step, step, limit)
+
+
+def find_step(size: int, limit: int | None, runs_at: Callable[[int], bool]) -> int | None:
+    """Return the smallest step whose next size works; None when no size but the example's does.
+
+    A step counts only if the example's size is a multiple of it: that is what a rule can say.
+    """
+    for step in STEPS:
+        beside = size + step if limit is None or size + step <= limit else size - step
+        if size % step == 0 and beside > 0 and runs_at(beside):
+            return step
+    return None

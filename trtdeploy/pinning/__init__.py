@@ -1,0 +1,1 @@
+"""Which nodes break a precision, and the smallest set that need not have it."""

@@ -1,0 +1,172 @@
+"""Which nodes break a precision, and the smallest set to pin: the search on a real model."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from trtdeploy.config.loading import load_deploy_profile
+from trtdeploy.config.optimization_profile import resolve_optimization_profiles
+from trtdeploy.graph.index import build_index
+from trtdeploy.graph.loading import load_model
+from trtdeploy.parity.runner import Array, Feeds
+from trtdeploy.parity.tolerance import make_tolerance_provider
+from trtdeploy.pinning.candidate import PinningOutcome
+from trtdeploy.pinning.search import SEARCH_RUNS, PinSearch, RunObserver
+from trtdeploy.pinning.target import Target, TargetJudge, parse_target
+from trtdeploy.pipeline.calibration_samples import SampleSet, SyntheticSet
+from trtdeploy.pipeline.model_inputs import describe_inputs
+from trtdeploy.pipeline.parity import open_reference
+from trtdeploy.pipeline.parity_request import ParityRequest
+from trtdeploy.pipeline.pinning_candidates import join_candidates
+from trtdeploy.pipeline.pinning_laboratory import EmulationLaboratory, MetricTarget
+from trtdeploy.pipeline.pinning_report import PinningReport
+from trtdeploy.pipeline.pinning_request import PinRequest, read_target
+from trtdeploy.pipeline.pinning_samples import KnownRuns
+from trtdeploy.pipeline.pinning_subject import PinningSource, PinningSubject, prepare_subject
+from trtdeploy.pipeline.progress import ProgressCallback, ProgressEvent, ignore_progress
+from trtdeploy.pipeline.steps import StepRunner
+from trtdeploy.pipeline.task_accuracy import iterate_labelled
+from trtdeploy.precision.recipe import Recipe, find_recipe
+
+_SYNTHETIC_RUNS = 4
+_STEP = "search"
+
+
+def find_pins(request: PinRequest, progress: ProgressCallback = ignore_progress) -> PinningReport:
+    """Search for the smallest set of nodes to pin; see ``PinRequest``.
+
+    Each run types, emulates and runs the model anew, one after the other, in a temporary folder.
+
+    Args:
+        request: What to look for, where.
+        progress: Told before each run.
+
+    Raises:
+        TrtdeployError: A file cannot be used, or the request makes no sense. A target that cannot
+            be reached is no error: the report says so.
+    """
+    resolved = load_deploy_profile(request.profile, request.overrides)
+    # a weakly typed graph rounds nothing that an emulation could see: the strong form is searched
+    recipe = find_recipe(resolved.profile.recipe)
+    target = read_target(request, recipe)
+    model = load_model(request.model)
+    sizes = resolve_optimization_profiles(
+        describe_inputs(model), resolved.build_shape_requests(request.shapes)
+    )[0]
+    source = PinningSource(request, resolved.profile, recipe, model, sizes)
+    steps = StepRunner(progress)
+    subject = prepare_subject(source, steps)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trtdeploy-pin-")))
+        feeds = _open_feeds(source)
+        runs = KnownRuns(folder)
+        with ExitStack() as reference:
+            runs.record(feeds.runs, open_reference(reference, model, folder), feeds.most)
+        outcome = _search(source, subject, runs, target, steps)
+    return PinningReport(
+        model=request.model.name,
+        deploy_profile=request.profile,
+        recipe=recipe.name,
+        target=target or f"{request.metric} may fall by {request.max_drop:g}",
+        outcome=outcome,
+        precision=subject.inputs.pin_precision,
+        reasons=subject.explain(outcome),
+        quantized_share=(
+            subject.measure_share(source.shapes, ()),
+            subject.measure_share(source.shapes, outcome.pinned),
+        ),
+        samples=f"{len(runs)} of {feeds.description}",
+        notes=(*subject.notes, *feeds.notes, *_explain_failure(outcome, recipe)),
+    )
+
+
+@dataclass(frozen=True)
+class _FeedSource:
+    """What is run: feeds and their labels, in a stream."""
+
+    runs: Iterator[tuple[Feeds, Array | None]]
+    description: str
+    most: int | None
+    notes: tuple[str, ...] = ()
+
+
+def _open_feeds(source: PinningSource) -> _FeedSource:
+    """Open labelled samples for a metric, else samples, else some of the calibration's."""
+    request, profile = source.request, source.profile
+    if request.metric and request.data is not None:
+        question = ParityRequest(
+            reference=request.model,
+            candidate=request.model,
+            recipe=source.recipe.name,
+            optimization_profiles=(source.sizes,),
+            preprocessing=profile.preprocessing,
+        )
+        labelled = iterate_labelled(question, request.data, source.model)
+        return _FeedSource(iter(labelled), str(request.data), None)
+    calibrated = [p for p in request.calibration_data if p.suffix.lower() != ".json"]
+    path = request.data or next(iter(calibrated), None)
+    if path is None:
+        made = SyntheticSet(source.model, source.sizes, _SYNTHETIC_RUNS)
+        runs = ((run.feeds, None) for run in made.iterate_runs())
+        warning = "compared on made-up inputs: give real ones with --data"
+        return _FeedSource(runs, made.description, request.samples, (warning,))
+    inputs, skip = source.model.input_specs(), profile.calibration.nonfinite
+    found = SampleSet(path, inputs, source.sizes, profile.preprocessing, skip)
+    runs = ((run.feeds, None) for run in found.iterate_runs())
+    same = "compared on samples of the calibration: --data gives others"
+    notes = () if request.data is not None else (same,)
+    return _FeedSource(runs, found.description, request.samples, notes)
+
+
+def _search(
+    source: PinningSource,
+    subject: PinningSubject,
+    runs: KnownRuns,
+    target: Target | None,
+    steps: StepRunner,
+) -> PinningOutcome:
+    request, parity = source.request, source.profile.parity
+    judge = TargetJudge(
+        target or parse_target(""),
+        make_tolerance_provider(source.recipe.name, atol=parity.atol, rtol=parity.rtol),
+    )
+    candidates = join_candidates(subject.candidates, request.most_runs - SEARCH_RUNS)
+    metric = MetricTarget(request.metric, request.max_drop) if request.metric else None
+    laboratory = EmulationLaboratory(subject.inputs, candidates, runs, judge, metric)
+    with steps.run(_STEP) as step:
+        search = PinSearch(laboratory, request.most_runs, _make_observer(steps))
+        op_types = {node.name: node.op_type for _, node in build_index(subject.prepared).nodes()}
+        outcome = search.refine(search.run(candidates), op_types)
+        step.detail = f"{search.runs} runs"
+    return outcome
+
+
+def _make_observer(steps: StepRunner) -> RunObserver:
+    started = time.perf_counter()
+
+    def observe(done: int, most: int) -> None:
+        elapsed_s = time.perf_counter() - started
+        detail = f"{done} of at most {most} runs"
+        if done:
+            detail += f", about {elapsed_s / done * (most - done):.0f} s left"
+        steps.progress(ProgressEvent(_STEP, detail, elapsed_s, fraction=done / most))
+
+    return observe
+
+
+def _explain_failure(outcome: PinningOutcome, recipe: Recipe) -> tuple[str, ...]:
+    if outcome.reached:
+        return ()
+    if recipe.quantized is None or recipe.low is None:
+        return ("not even pinning every node reaches the target",)
+    low = recipe.low.label
+    return (
+        f"no set reaches the target: with nothing quantized, {low} alone misses it. Search with "
+        f"--set recipe=fp16 for what {low} breaks and give those pins here, or use "
+        "--set recipe=int8-fp32",
+    )

@@ -1,0 +1,50 @@
+"""The form a model has before it is calibrated and quantized."""
+
+from __future__ import annotations
+
+from trtdeploy.graph.model import OnnxModel
+from trtdeploy.graph.normalization import normalize_model
+from trtdeploy.graph.passes.adopt_contrib_quantization import AdoptContribQuantizationPass
+from trtdeploy.graph.passes.fold_bias_adds import FoldBiasAddsPass
+from trtdeploy.graph.passes.fold_integer_bias import FoldIntegerBiasPass
+from trtdeploy.graph.passes.fold_weight_transposes import FoldWeightTransposesPass
+from trtdeploy.graph.passes.fuse_batch_normalization import FuseBatchNormalizationPass
+from trtdeploy.graph.passes.upgrade_opset import UpgradeOpsetPass
+from trtdeploy.precision.quantization.brought import has_pairs
+from trtdeploy.precision.recipe import OPSET_OF_NARROW_SCALES, Recipe
+
+
+def prepare_for_typing(model: OnnxModel, recipe: Recipe) -> OnnxModel:
+    """Return a copy that ``recipe`` can type: normalised, with the opset that it needs.
+
+    Q/DQ pairs that the model brings get the form that TensorRT reads, and an opset whose pairs
+    take the recipe's type.
+
+    Raises:
+        ModelFileError: The opset cannot be raised to what is needed.
+    """
+    prepared = normalize_model(model)
+    AdoptContribQuantizationPass()(prepared)
+    opset = recipe.opset
+    if has_pairs(prepared) and not recipe.weak and recipe.low is not None:
+        opset = max(opset, OPSET_OF_NARROW_SCALES)
+    UpgradeOpsetPass(opset)(prepared)
+    if has_pairs(prepared):
+        FoldIntegerBiasPass()(prepared)
+    return prepared
+
+
+def prepare_for_quantization(model: OnnxModel, recipe: Recipe) -> OnnxModel:
+    """Return the copy of ``model`` that calibration measures and quantization plans.
+
+    Normalised, at the recipe's opset, with what belongs to a layer in the layer: batch
+    normalisations, biases, transposes of weights. The same file always gives the same names.
+
+    Raises:
+        ModelFileError: The opset cannot be raised to what the recipe needs.
+    """
+    prepared = prepare_for_typing(model, recipe)
+    FoldWeightTransposesPass()(prepared)
+    FoldBiasAddsPass()(prepared)
+    FuseBatchNormalizationPass()(prepared)
+    return prepared

@@ -1,0 +1,74 @@
+"""FindQuantizationAuditCheck: what the Q/DQ nodes of a model will come to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from trtdeploy.graph.layer_costs import measure_layer_costs
+from trtdeploy.precision.quantization.audit import audit_graph
+from trtdeploy.precision.quantization.audit_report import Obstacle, ObstacleKind, QuantizationAudit
+from trtdeploy.preflight.context import CheckContext
+from trtdeploy.preflight.finding import WHOLE_GRAPH, Affects, Finding, FindingKind, Severity
+from trtdeploy.preflight.labels import translate_keys
+
+QUANTIZATION_AUDIT = FindingKind("quantization-audit", Severity.HAZARD, Affects.ENGINE)
+
+_SHOWN = 3
+
+
+class FindQuantizationAuditCheck:
+    """Say whether a model that brings Q/DQ nodes will be faster for them, and what is in the way.
+
+    A note when it probably will, a hazard when it probably will not.
+    """
+
+    def find(self, context: CheckContext) -> Iterator[Finding]:
+        """Yield one finding for the model."""
+        if not context.target.uses_tensorrt:
+            return
+        if not any(True for _ in context.quantization_nodes()):
+            return
+        audit = _audit(context)
+        if not audit.is_quantized:
+            return
+        obstacles = _describe_obstacles(audit)
+        text = audit.verdict + (f" In the way: {obstacles}." if obstacles else "")
+        yield QUANTIZATION_AUDIT.at(
+            WHOLE_GRAPH,
+            translate_keys(context.prepared.labels, text),
+            _suggest(audit),
+            severity=Severity.NOTE if audit.is_probably_faster else None,
+        )
+
+
+def _audit(context: CheckContext) -> QuantizationAudit:
+    """Audit the model at the sizes of the first optimization profile, else at those of the file."""
+    sizes: dict[str, tuple[int, ...]] = {}
+    for profile in context.optimization_profiles[:1]:
+        sizes = {name: shape.at("opt") for name, shape in profile.shapes.items()}
+    index = context.prepared.index
+    return audit_graph(index, measure_layer_costs(index, sizes))
+
+
+def _describe_obstacles(audit: QuantizationAudit) -> str:
+    """Return the most frequent kinds with a count and an example each."""
+    counts = _count_kinds(audit)
+    examples: dict[object, Obstacle] = {}
+    for obstacle in audit.obstacles:
+        examples.setdefault(obstacle.kind, obstacle)
+    return "; ".join(
+        f"{kind.value} ({count}x, {examples[kind].detail})"
+        for kind, count in counts.most_common(_SHOWN)
+    )
+
+
+def _suggest(audit: QuantizationAudit) -> str:
+    remedies = [kind.remedy for kind, _ in _count_kinds(audit).most_common(_SHOWN)]
+    return " ".join(remedies) or "Nothing to do; the report lists every layer."
+
+
+def _count_kinds(audit: QuantizationAudit) -> Counter[ObstacleKind]:
+    """Count what is in the way; a finding of its own says that integer biases are folded."""
+    kinds = [obstacle.kind for obstacle in audit.obstacles]
+    return Counter(kind for kind in kinds if kind is not ObstacleKind.INTEGER_BIAS)

@@ -1,0 +1,1 @@
+"""Real models to try: what there is, which Python package carries it, and how to get it."""
