@@ -156,3 +156,13 @@ def test_a_prepared_folder_says_what_parity_needs_to_repeat_it(
     weight.raw_data = values.tobytes()
     onnx.save(model, "bug.onnx")
     assert run(["parity", "bug.onnx", "--reference", "net.onnx", "-p", "orin-int8", *options]) == 1
+
+
+@pytest.mark.parametrize("profile", ["rtx4090-int8", "orin-int8"])
+def test_check_says_what_quantizing_will_come_to(
+    folder: Path, capsys: pytest.CaptureFixture[str], profile: str
+) -> None:
+    assert run(["check", "net.onnx", "-p", profile, "--output", "json"]) == 0
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    audit = next(f for f in findings if f["code"] == "quantization-audit")
+    assert "runs in INT8" in audit["message"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from trtdeploy.backends.compile_process import ask_installed_parser
@@ -14,13 +15,16 @@ from trtdeploy.config.loading import ResolvedProfile, load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_shapes
 from trtdeploy.config.shape_table import ShapeTable
 from trtdeploy.core.errors import MissingDependencyError, ModelFileError, NotPossibleError
+from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.model import OnnxModel, walk_nodes
 from trtdeploy.graph.saving import save_model
 from trtdeploy.pipeline.model_inputs import describe_inputs
 from trtdeploy.pipeline.preflight import add_size_findings, run_preflight
 from trtdeploy.pipeline.quantizing import assume_thresholds, choose_recipe
-from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.quantization.audit import audit_quantization
+from trtdeploy.precision.typed_model import TypedModel, apply_recipe
+from trtdeploy.preflight.checks.quantization_audit import make_audit_finding
 from trtdeploy.preflight.report import CheckReport
 
 _INVALID = frozenset(
@@ -54,23 +58,38 @@ def check_for_profile(
     resolution = resolve_shapes(inputs, resolved.build_shape_requests(shapes))
     report = run_preflight(model, resolved, resolution.optimization_profiles)
     # an invalid graph must not reach the opset converter, which crashes on some
-    if ask_parser and not any(finding.code in _INVALID for finding in report.blockers):
-        parser = _ask(model, resolved)
-        report = run_preflight(model, resolved, resolution.optimization_profiles, parser)
-    return add_size_findings(report, resolution)
+    is_invalid = any(finding.code in _INVALID for finding in report.blockers)
+    quantizes = choose_recipe(resolved.profile).quantized is not None
+    if is_invalid or not (ask_parser or quantizes):
+        return add_size_findings(report, resolution)
+    try:
+        typed = _type_model(model, resolved)
+    except ModelFileError:
+        return add_size_findings(report, resolution)  # too new; the static checks say so
+    profiles = resolution.optimization_profiles
+    parser = _ask(typed.model, resolved.profile.backend) if ask_parser else None
+    if parser is not None:
+        report = run_preflight(model, resolved, profiles, parser)
+    return _add_audit(add_size_findings(report, resolution), typed, profiles)
 
 
-def _ask(model: OnnxModel, resolved: ResolvedProfile) -> ParserAnswer | None:
+def _add_audit(
+    report: CheckReport, typed: TypedModel, profiles: Sequence[OptimizationProfile]
+) -> CheckReport:
+    """Return the report with what quantizing this model will come to, if that is the recipe."""
+    if typed.quantization is None or typed.quantization.is_empty:
+        return report  # a model with Q/DQ pairs of its own has its audit already
+    sizes = {n: shape.opt for profile in profiles[:1] for n, shape in profile.shapes.items()}
+    finding = make_audit_finding(audit_quantization(typed.model, sizes))
+    return replace(report, findings=(*report.findings, finding))
+
+
+def _ask(typed: OnnxModel, backend: str) -> ParserAnswer | None:
     """Parse the typed model with the TensorRT that is here; None when there is none to ask."""
-    backend = resolved.profile.backend
     if backend not in (TENSORRT, TENSORRT_RTX) or not is_installed(backend):
         return None
     with tempfile.TemporaryDirectory() as folder:
         typed_path = Path(folder) / "model.onnx"
-        try:
-            typed = _type_for_parser(model, resolved)
-        except ModelFileError:
-            return None  # too new to be converted; the static checks say so
         save_model(typed, typed_path)
         operators = tuple(sorted({node.op_type for node in walk_nodes(typed.graph)}))
         request = CompileRequest(backend, str(typed_path), "", parse_only=True, operators=operators)
@@ -80,7 +99,8 @@ def _ask(model: OnnxModel, resolved: ResolvedProfile) -> ParserAnswer | None:
             return None  # installed, and does not start here: the shipped table answers
 
 
-def _type_for_parser(model: OnnxModel, resolved: ResolvedProfile) -> OnnxModel:
+def _type_model(model: OnnxModel, resolved: ResolvedProfile) -> TypedModel:
+    """Type the model as a build would, with thresholds that only show the structure."""
     profile = resolved.profile
     recipe, pins = choose_recipe(profile), profile.precision.list_pins()
     return apply_recipe(
@@ -89,4 +109,4 @@ def _type_for_parser(model: OnnxModel, resolved: ResolvedProfile) -> OnnxModel:
         pins=pins,
         keep_io=profile.precision.io == "keep",
         thresholds=assume_thresholds(model, recipe, pins),
-    ).model
+    )

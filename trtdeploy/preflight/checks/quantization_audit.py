@@ -32,14 +32,24 @@ class FindQuantizationAuditCheck:
         audit = _audit(context)
         if not audit.is_quantized:
             return
-        obstacles = _describe_obstacles(audit)
-        text = audit.verdict + (f" In the way: {obstacles}." if obstacles else "")
-        yield QUANTIZATION_AUDIT.at(
-            WHOLE_GRAPH,
-            translate_keys(context.prepared.labels, text),
-            _suggest(audit),
-            severity=Severity.NOTE if audit.is_probably_faster else None,
-        )
+        yield make_audit_finding(audit, context.prepared.labels)
+
+
+def make_audit_finding(audit: QuantizationAudit, labels: dict[str, Place] | None = None) -> Finding:
+    """Return what an audit comes to: a note when it will probably be faster, else a hazard.
+
+    Args:
+        audit: Of a typed model.
+        labels: What people call the nodes; None when the audit has their own names.
+    """
+    obstacles = _describe_obstacles(audit)
+    text = audit.verdict + (f" In the way: {obstacles}." if obstacles else "")
+    return QUANTIZATION_AUDIT.at(
+        WHOLE_GRAPH,
+        text if labels is None else translate_keys(labels, text),
+        _suggest(audit),
+        severity=Severity.NOTE if audit.is_probably_faster else None,
+    )
 
 
 def _audit(context: CheckContext) -> QuantizationAudit:
