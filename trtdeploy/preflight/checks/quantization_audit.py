@@ -9,7 +9,14 @@ from trtdeploy.graph.layer_costs import measure_layer_costs
 from trtdeploy.precision.quantization.audit import audit_graph
 from trtdeploy.precision.quantization.audit_report import Obstacle, ObstacleKind, QuantizationAudit
 from trtdeploy.preflight.context import CheckContext
-from trtdeploy.preflight.finding import WHOLE_GRAPH, Affects, Finding, FindingKind, Severity
+from trtdeploy.preflight.finding import (
+    WHOLE_GRAPH,
+    Affects,
+    Finding,
+    FindingKind,
+    Place,
+    Severity,
+)
 from trtdeploy.preflight.labels import translate_keys
 
 QUANTIZATION_AUDIT = FindingKind("quantization-audit", Severity.HAZARD, Affects.ENGINE)
