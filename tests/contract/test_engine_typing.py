@@ -220,3 +220,43 @@ def test_an_engine_without_visible_types_is_judged_by_its_network_or_not_at_all(
         assert precision["proven_by"].startswith("nothing: no layer shows float16")
     else:
         assert precision["proven_by"] == "strongly typed network"
+
+
+INT8: dict[str, Any] = {"recipe": "int8", "low_dtype": "int8", "tf32": True}
+
+
+@pytest.mark.parametrize("version", WEAK_ONLY + EITHER)
+def test_weak_int8_sets_both_flags(version: str, tmp_path: Path) -> None:
+    trt = make_trt_module(version)
+    trt.script["EngineInspector.get_engine_information"] = make_inspection("Int8", "Half")
+    result = run_build(trt, tmp_path, typing="weak", fp32_nodes=("identity",), **INT8).result
+    assert {"INT8", "FP16"} <= set(result.flags)
+    assert list_set_flags(trt) == list(result.flags)
+    assert trt.calls.select(member="int8_calibrator") == []  # the scales are in the Q/DQ nodes
+
+
+@pytest.mark.parametrize("version", WEAK_ONLY)
+def test_int8_typed_for_a_newer_version_is_refused(version: str, tmp_path: Path) -> None:
+    trt = make_trt_module(version)
+    with pytest.raises(NotPossibleError, match="FP32 scales") as caught:
+        run_build(trt, tmp_path, **INT8)
+    assert "typing=weak" in caught.value.hint
+    assert trt.calls.select(member="build_serialized_network") == []
+
+
+@pytest.mark.parametrize("version", STRONG)
+@pytest.mark.parametrize(("recipe", "low", "kind"), [("int8", "int8", "INT8"),
+                                                     ("fp8", "float8e4m3fn", "FP8")])  # fmt: skip
+def test_strong_8_bits_touch_no_flag_and_must_be_there(
+    version: str, recipe: str, low: str, kind: str, tmp_path: Path
+) -> None:
+    trt = make_trt_module(version)
+    trt.set_network(make_network(kind))
+    result = run_build(trt, tmp_path, recipe=recipe, low_dtype=low).result
+    assert result.flags == ()
+    for flag in PRECISION_FLAGS:
+        assert trt.calls.select("BuilderFlag", flag) == []
+    trt = make_trt_module(version)
+    trt.set_network(make_network("HALF"))
+    with pytest.raises(CompileError, match=low):
+        run_build(trt, tmp_path, recipe=recipe, low_dtype=low)

@@ -17,9 +17,14 @@ from trtdeploy.backends.network import count_layer_types, make_builder, parse_ne
 from trtdeploy.backends.optimization_profiles import add_optimization_profiles
 from trtdeploy.backends.precision_proof import prove_from_inspector, prove_from_network
 from trtdeploy.backends.request import CompileRequest, CompileResult
-from trtdeploy.backends.trt_module import find_network_flags, is_rtx, resolve_typing
+from trtdeploy.backends.trt_module import (
+    find_network_flags,
+    is_rtx,
+    name_product,
+    resolve_typing,
+)
 from trtdeploy.backends.weak_typing import apply_weak_typing
-from trtdeploy.core.errors import CompileError
+from trtdeploy.core.errors import CompileError, NotPossibleError
 
 Report = Callable[[str], None]
 
@@ -41,6 +46,7 @@ def build_engine(trt: Any, request: CompileRequest, report: Report) -> CompileRe
     log = CompilerLog()
     logger = make_logger(trt, log)
     typing = resolve_typing(trt, request.typing)
+    _refuse_strong_model(trt, request, typing)
     builder = make_builder(trt, logger, log)
     config = builder.create_builder_config()
     flags = apply_options(trt, builder, config, request)
@@ -75,6 +81,16 @@ def build_engine(trt: Any, request: CompileRequest, report: Report) -> CompileRe
         parse_s=parse_s,
         build_s=build_s,
     )
+
+
+def _refuse_strong_model(trt: Any, request: CompileRequest, typing: str) -> None:
+    """Refuse a model with FP16 scales where the parser reads FP32 scales only."""
+    if typing == "weak" and request.typing != "weak" and request.recipe == "int8":
+        raise NotPossibleError(
+            f"{name_product(trt)} reads opset 17 and FP32 scales, and the model was typed with "
+            "FP16 scales for a newer one",
+            hint="Build the folder again from the ONNX file with --set typing=weak.",
+        )
 
 
 def _build_plan(
