@@ -11,8 +11,10 @@ import os
 import re
 import sys
 import sysconfig
+import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib import import_module
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -30,7 +32,7 @@ _LEAST_FILE_BYTES = 64
 _BLOCK_BYTES, _EDGE_BYTES, _PADDING = 4096, 1024, 256
 _LEAST_WORDS, _MOST_WORDS = 5, 40
 _FILE_ROOTS = (sysconfig.get_path("stdlib"), "/etc", "/usr/share", "/usr/lib", "/usr/bin")
-_MOST_FILES_PER_ROOT = 8000
+_MOST_FILES_PER_ROOT = 5000
 _LEAST_FILES_PER_KIND, _MOST_FILES_PER_KIND = 4, 400
 _UPRIGHT_SHARE = 0.5
 
@@ -42,9 +44,9 @@ def make_generator(seed: int, split: Split) -> np.random.Generator:
 
 def collect_sentences(count: int, seed: int, split: Split) -> list[str]:
     """Return English sentences from the docstrings of Python's own library."""
-    found = sorted(set(_iterate_sentences()))
-    np.random.default_rng(seed).shuffle(found)
-    return list(islice(found[split == "evaluate" :: 2], count))
+    found = _list_sentences()
+    order = np.random.default_rng(seed).permutation(len(found))
+    return [found[i] for i in order[split == "evaluate" :: 2][:count]]
 
 
 def draw_pages(count: int, height: int, width: int, seed: int, split: Split) -> Images:
@@ -69,14 +71,8 @@ def draw_lines(
 
 def list_files(count: int, seed: int, split: Split) -> list[Path]:
     """Return files of this machine, of as many kinds (suffixes) as are not rare."""
-    kinds: dict[str, list[Path]] = defaultdict(list)
-    for root in _FILE_ROOTS:
-        for path in islice(_iterate_files(root), _MOST_FILES_PER_ROOT):
-            if len(kinds[path.suffix.lower()]) < _MOST_FILES_PER_KIND:
-                kinds[path.suffix.lower()].append(path)
     rng = np.random.default_rng(seed)
-    common = [found for _, found in sorted(kinds.items()) if len(found) >= _LEAST_FILES_PER_KIND]
-    shuffled = [[found[i] for i in rng.permutation(len(found))] for found in common]
+    shuffled = [[found[i] for i in rng.permutation(len(found))] for found in _list_kinds()]
     mixed = [path for row in zip_longest(*shuffled) for path in row if path is not None]
     return mixed[split == "evaluate" :: 2][:count]
 
@@ -156,27 +152,47 @@ def _load_font(points: int) -> Any:
     return ImageFont.load_default(points)
 
 
-def _iterate_sentences() -> Iterator[str]:
+@cache
+def _list_sentences() -> tuple[str, ...]:
+    found = set()
     for module in _iterate_modules():
-        for item in (module, *vars(module).values()):
-            text = inspect.getdoc(item) if not isinstance(item, str | int | float) else None
-            for sentence in re.split(r"(?<=[a-z])\.\s+", text or ""):
+        own = [v for v in vars(module).values() if _find_module(v) == module.__name__]
+        for item in (module, *own):
+            for sentence in re.split(r"(?<=[a-z])\.\s+", inspect.getdoc(item) or ""):
                 words = sentence.split()
-                plain = all(word.isprintable() for word in words)
-                if plain and _LEAST_WORDS <= len(words) <= _MOST_WORDS and ">>>" not in words:
-                    yield " ".join(words)
+                plain = sentence.replace("\n", " ").isprintable() and ">>>" not in words
+                if plain and _LEAST_WORDS <= len(words) <= _MOST_WORDS:
+                    found.add(" ".join(words))
+    return tuple(sorted(found))
+
+
+def _find_module(item: object) -> object:
+    """Return where a class or function is defined: what merely passed through differs by run."""
+    is_defined = inspect.isclass(item) or inspect.isfunction(item)
+    return getattr(item, "__module__", None) if is_defined else None
 
 
 def _iterate_modules() -> Iterator[Any]:
     # what importing them would start or print
     loud = {"antigravity", "this", "idlelib", "turtledemo", "tkinter", "turtle", "test", "lib2to3"}
-    for name in sorted(sys.stdlib_module_names):
-        if name.startswith("_") or name in loud:
-            continue
-        try:
-            yield import_module(name)
-        except ImportError:
-            continue
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        for name in sorted(sys.stdlib_module_names - loud):
+            try:
+                if not name.startswith("_"):
+                    yield import_module(name)
+            except ImportError:
+                continue
+
+
+@cache
+def _list_kinds() -> tuple[tuple[Path, ...], ...]:
+    kinds: dict[str, list[Path]] = defaultdict(list)
+    for root in _FILE_ROOTS:
+        for path in islice(_iterate_files(root), _MOST_FILES_PER_ROOT):
+            if len(kinds[path.suffix.lower()]) < _MOST_FILES_PER_KIND:
+                kinds[path.suffix.lower()].append(path)
+    return tuple(tuple(f) for _, f in sorted(kinds.items()) if len(f) >= _LEAST_FILES_PER_KIND)
 
 
 def _iterate_files(root: str) -> Iterator[Path]:

@@ -20,6 +20,7 @@ HEAVY = {
     "pycuda",
     "tensorrt",
     "tensorrt_rtx",
+    "torch",
     "yaml",
 }
 RUN_HELP = """

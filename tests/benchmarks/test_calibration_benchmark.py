@@ -78,8 +78,8 @@ def test_rows_show_ratios_and_failures() -> None:
     assert "* peak with 320 images at most 1.05x that with 32: kept" in text
 
 
-def test_the_script_runs_by_path(tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "benchmarks" / "calibrate.py")]
+def test_the_script_runs_by_path_with_a_bare_python(tmp_path: Path) -> None:
+    command = [sys.executable, "-S", str(ROOT / "benchmarks" / "calibrate.py")]
     done = subprocess.run([*command, "--help"], cwd=tmp_path, capture_output=True, check=True)
     assert b"--more-images" in done.stdout
     for wrong in (["--images", "0"], ["--model", "a", "--model", "b"], ["--fetch"]):

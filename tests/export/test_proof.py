@@ -12,7 +12,7 @@ import pytest
 from tests.builders import constant, model, op, random_array, save, value
 from trtdeploy.core.errors import CheckFailedError, UsageError
 from trtdeploy.core.tensors import SizeRule
-from trtdeploy.export.proof import Sample, measure_error, prove_file
+from trtdeploy.export.proof import Reference, Sample, measure_error, prove_file
 from trtdeploy.export.proof_sizes import choose_proof_points
 
 Array = np.ndarray[Any, Any]
@@ -36,7 +36,7 @@ def write(folder: Path, *nodes: Any, constants: Any = ()) -> Path:
 def test_a_file_that_computes_the_same_is_proven(tmp_path: Path) -> None:
     path = write(tmp_path, op("Relu", "x", "y"))
     samples = sample_two(lambda x: np.maximum(x, 0))
-    proof = prove_file(path, samples, rtol=1e-4, reference="numpy")
+    proof = prove_file(path, samples, rtol=1e-4, reference=Reference("numpy"))
     assert proof.status == "proven"
     assert proof.max_error == 0
     assert proof.batch_independent is True
@@ -46,7 +46,23 @@ def test_a_file_that_computes_the_same_is_proven(tmp_path: Path) -> None:
 def test_other_numbers_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, op("Relu", "x", "y"))
     with pytest.raises(CheckFailedError, match=r"batch=1, width=4, output 'y' .* differs"):
-        prove_file(path, sample_two(lambda x: x), rtol=1e-4, reference="numpy")
+        prove_file(path, sample_two(lambda x: x), rtol=1e-4, reference=Reference("numpy"))
+
+
+def test_what_rounding_explains_is_accepted(tmp_path: Path) -> None:
+    path = write(tmp_path, op("Identity", "x", "y"))
+    samples = sample_two(lambda x: x * np.float32(1.001))
+    asked: list[Sample] = []
+
+    def measure(sample: Sample) -> dict[str, float]:
+        asked.append(sample)
+        return {"y": 2e-4}
+
+    reference = Reference("numpy", measure_rounding=measure)
+    assert prove_file(path, samples, rtol=1e-4, reference=reference).max_error > 1e-4
+    assert len(asked) == 2
+    with pytest.raises(CheckFailedError, match=r"at most 0\.0016"):
+        prove_file(path, sample_two(lambda x: x * 2), rtol=1e-4, reference=reference)
 
 
 def test_a_baked_size_is_named(tmp_path: Path) -> None:
@@ -58,7 +74,7 @@ def test_a_baked_size_is_named(tmp_path: Path) -> None:
     )
     samples = sample_two(lambda x: x)
     with pytest.raises(CheckFailedError, match="shape"):
-        prove_file(path, samples, rtol=1e-4, reference="numpy")
+        prove_file(path, samples, rtol=1e-4, reference=Reference("numpy"))
 
 
 def test_a_node_that_fails_at_a_size_is_named_with_the_symbol(tmp_path: Path) -> None:
@@ -70,8 +86,9 @@ def test_a_node_that_fails_at_a_size_is_named_with_the_symbol(tmp_path: Path) ->
             path,
             sample_two(lambda x: x),
             rtol=1e-4,
-            reference="numpy",
-            isolate=lambda sizes: make_sample(sizes, lambda x: x),
+            reference=Reference(
+                "numpy", {"batch": 2, "width": 4}, lambda sizes: make_sample(sizes, lambda x: x)
+            ),
         )
 
 
@@ -82,7 +99,7 @@ def test_mixed_samples_are_seen(tmp_path: Path) -> None:
         op("Sub", "x m", "y"),
     )
     samples = sample_two(lambda x: x - x.mean(0, keepdims=True))
-    proof = prove_file(path, samples, rtol=1e-4, reference="numpy")
+    proof = prove_file(path, samples, rtol=1e-4, reference=Reference("numpy"))
     assert proof.batch_independent is False
 
 

@@ -15,8 +15,11 @@ from tests.precision.quantized_models import (
     scale_of,
 )
 from trtdeploy.core.errors import NotPossibleError, UsageError
+from trtdeploy.graph.export_facts import write_export_facts
 from trtdeploy.graph.index import build_index
 from trtdeploy.precision.pins import Pin, find_pinned, parse_pin
+from trtdeploy.precision.recipe import RECIPES
+from trtdeploy.precision.typed_model import apply_recipe
 
 MODEL = image_model(*tower("x", "y"))
 
@@ -98,3 +101,14 @@ def test_one_model_in_four_precisions(tmp_path: Path) -> None:
     assert found.plan.layers["t0"].reason == "pinned to FP8 by 'fp8:t0'"
     assert scale_of(found.proto, "t0").dtype == scale_of(found.proto, "t1").dtype
     assert compile_for_rtx(found.proto, image_feeds()) == ""
+
+
+def test_the_author_of_a_model_may_pin_too() -> None:
+    nodes = [op("Exp", "x", "a", "norm/exp"), op("Relu", "a", "y", "last")]
+    proto = normalized(model(nodes, [value("x")], [value("y")]))
+    write_export_facts(proto, pins=["norm/*", "gone/*"])
+    index = build_index(proto)
+    assert {n: p.precision for n, p in find_pinned([], index).items()} == {"norm/exp": "fp32"}
+    assert find_pinned(["fp16:norm/exp"], index)["norm/exp"].precision == "fp16"
+    kept = apply_recipe(proto, RECIPES["fp16"]).plan.nodes["norm/exp"]
+    assert (kept.dtype.label, kept.rule) == ("float32", "KeepPinnedRule")

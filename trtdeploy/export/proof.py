@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -40,13 +40,32 @@ QUANTIZED_RTOL = 2e-2
 """For files with Q/DQ: values on a tie may round to either side, one step of 1/127 apart."""
 
 
+_ROUNDING_MARGIN = 8
+"""Two honest FP32 programs round in different orders: that many times the distance from FP64."""
+_BATCH_MARGIN = 10
+"""Another batch is multiplied in other blocks; samples that really mix differ by far more."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The source of the file, as far as a proof needs it.
+
+    Attributes:
+        name: What computed the expected outputs.
+        example: Size by symbol that the file was exported with.
+        make_sample: Makes a sample at other sizes; names the symbol when the file fails.
+        measure_rounding: Returns how far FP32 rounding alone moves each output of a sample,
+            relative to its largest magnitude; asked for where an error exceeds the tolerance.
+    """
+
+    name: str
+    example: Mapping[str, int] = field(default_factory=dict)
+    make_sample: Callable[[Mapping[str, int]], Sample] | None = None
+    measure_rounding: Callable[[Sample], Mapping[str, float]] | None = None
+
+
 def prove_file(
-    path: Path,
-    samples: Sequence[Sample],
-    *,
-    rtol: float,
-    reference: str,
-    isolate: Callable[[Mapping[str, int]], Sample] | None = None,
+    path: Path, samples: Sequence[Sample], *, rtol: float, reference: Reference
 ) -> ExportProof:
     """Compare the file with its source at every sample.
 
@@ -54,8 +73,7 @@ def prove_file(
         path: The file.
         samples: At least one.
         rtol: Largest accepted error of an output, relative to its largest magnitude.
-        reference: What computed the expected outputs.
-        isolate: Makes a sample at other sizes; used to name the symbol when a sample fails.
+        reference: The source.
 
     Raises:
         CheckFailedError: The file does not run at a sample, or computes something else.
@@ -64,52 +82,51 @@ def prove_file(
     with OnnxRuntimeSession(path, optimize=False) as session:
         points = []
         for sample in samples:
-            outputs = _run(session, sample, samples[0], isolate)
-            points.append(compare_outputs(sample, outputs, rtol))
+            outputs = _run(session, sample, reference)
+            points.append(compare_outputs(sample, outputs, rtol, reference.measure_rounding))
         independent = _check_batch(session, samples, rtol)
-    return ExportProof("proven", reference, tuple(points), independent)
+    return ExportProof("proven", reference.name, tuple(points), independent)
 
 
-def _run(
-    session: OnnxRuntimeSession,
-    sample: Sample,
-    other: Sample,
-    isolate: Callable[[Mapping[str, int]], Sample] | None,
-) -> Outputs:
+def _run(session: OnnxRuntimeSession, sample: Sample, reference: Reference) -> Outputs:
     try:
         return session.run(sample.feeds)
     except TrtdeployError as error:
-        guilty = _find_guilty(session, sample, other, isolate) if isolate else ""
+        guilty = _find_guilty(session, sample, reference)
+        because = f" (because of {guilty!r})" if guilty else ""
         raise CheckFailedError(
-            f"the exported file fails at {sample}{guilty}: {error.message}",
+            f"the exported file fails at {sample}{because}: {error.message}",
             hint="A size of the example is baked in at that node; node names follow the modules. "
             "Take sizes from x.shape there, or keep this axis out of --dynamic.",
         ) from error
 
 
-def _find_guilty(
-    session: OnnxRuntimeSession,
-    sample: Sample,
-    other: Sample,
-    isolate: Callable[[Mapping[str, int]], Sample],
-) -> str:
-    """Change one symbol at a time, from sizes that work, to see which one is fixed inside."""
+def _find_guilty(session: OnnxRuntimeSession, sample: Sample, reference: Reference) -> str:
+    """Change one size of the example at a time, to see which one is fixed inside."""
+    if reference.make_sample is None:
+        return ""
     for symbol, size in sample.sizes.items():
-        if sample is other or other.sizes[symbol] == size:
-            continue
+        alone = reference.make_sample({**reference.example, symbol: size})
         try:
-            session.run(isolate({**other.sizes, symbol: size}).feeds)
+            session.run(alone.feeds)
         except TrtdeployError:
-            return f" (because of {symbol!r})"
+            return symbol
     return ""
 
 
-def compare_outputs(sample: Sample, outputs: Outputs, rtol: float) -> ProofPoint:
+def compare_outputs(
+    sample: Sample,
+    outputs: Outputs,
+    rtol: float,
+    measure_rounding: Callable[[Sample], Mapping[str, float]] | None = None,
+) -> ProofPoint:
     """Return the error of a sample.
 
     Raises:
-        CheckFailedError: It is larger than ``rtol``, or a shape differs.
+        CheckFailedError: It is larger than ``rtol`` and than what rounding explains, or a shape
+            differs.
     """
+    rounding: Mapping[str, float] | None = None
     worst, name_of_worst = 0.0, ""
     for name, expected in sample.expected.items():
         found = outputs[name]
@@ -120,10 +137,13 @@ def compare_outputs(sample: Sample, outputs: Outputs, rtol: float) -> ProofPoint
                 hint="Look for a number where x.shape belongs, near the end of the model.",
             )
         error = measure_error(expected, found)
-        if not error <= rtol:
+        if not error <= rtol and rounding is None:
+            rounding = measure_rounding(sample) if measure_rounding else {}
+        allowed = max(rtol, _ROUNDING_MARGIN * (rounding or {}).get(name, 0.0))
+        if not error <= allowed:
             raise CheckFailedError(
                 f"at {sample}, output {name!r} of the file differs from the source by {error:.3g} "
-                f"of its largest magnitude; at most {rtol:g} is expected",
+                f"of its largest magnitude; at most {allowed:.3g} is expected",
                 hint="A value of the example may be baked in (a decision, a mask, a position). "
                 "--proof-tolerance accepts a larger difference.",
             )
@@ -169,6 +189,6 @@ def _check_batch(
     joined = join_parts(parts, outputs, layout)
     return all(
         joined[name].shape == outputs[name].shape
-        and measure_error(outputs[name], joined[name]) <= rtol
+        and measure_error(outputs[name], joined[name]) <= _BATCH_MARGIN * rtol
         for name in outputs
     )

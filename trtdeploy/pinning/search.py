@@ -84,7 +84,6 @@ class PinSearch:
             alone={**outcome.alone, **finer.alone},
             plain=outcome.plain,
             all_pinned=outcome.all_pinned,
-            notes=tuple(dict.fromkeys((*outcome.notes, *finer.notes))),
         )
 
     def _find_prefix(self, ranked: Sequence[Candidate], model: NoiseModel) -> list[Candidate]:

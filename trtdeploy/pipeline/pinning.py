@@ -35,6 +35,7 @@ from trtdeploy.precision.recipe import Recipe, find_recipe
 
 _SYNTHETIC_RUNS = 4
 _STEP = "search"
+_LARGE_SHARE = 0.5
 
 
 def find_pins(request: PinRequest, progress: ProgressCallback = ignore_progress) -> PinningReport:
@@ -81,7 +82,7 @@ def find_pins(request: PinRequest, progress: ProgressCallback = ignore_progress)
             subject.measure_share(source.shapes, outcome.pinned),
         ),
         samples=f"{len(runs)} of {feeds.description}",
-        notes=(*subject.notes, *feeds.notes, *_explain_failure(outcome, recipe)),
+        notes=(*subject.notes, *feeds.notes, *_explain_floor(outcome, recipe)),
     )
 
 
@@ -159,14 +160,20 @@ def _make_observer(steps: StepRunner) -> RunObserver:
     return observe
 
 
-def _explain_failure(outcome: PinningOutcome, recipe: Recipe) -> tuple[str, ...]:
-    if outcome.reached:
-        return ()
-    if recipe.quantized is None or recipe.low is None:
+def _explain_floor(outcome: PinningOutcome, recipe: Recipe) -> tuple[str, ...]:
+    """Say when not quantization is to blame, but what it stands in."""
+    floor = outcome.all_pinned
+    if recipe.quantized is None or recipe.low is None or floor is None:
+        if outcome.reached:
+            return ()
         return ("not even pinning every node reaches the target",)
     low = recipe.low.label
-    return (
-        f"no set reaches the target: with nothing quantized, {low} alone misses it. Search with "
-        f"--set recipe=fp16 for what {low} breaks and give those pins here, or use "
-        "--set recipe=int8-fp32",
-    )
+    way_out = f"--set recipe=fp16 shows what {low} breaks; give those pins here with --pin"
+    if not outcome.reached:
+        return (
+            f"no set reaches the target: with nothing quantized, {low} alone misses it. {way_out}, "
+            "or use --set recipe=int8-fp32",
+        )
+    if floor.worst_noise >= _LARGE_SHARE * outcome.plain.worst_noise:
+        return (f"{low}, not quantization, makes most of the error. {way_out}",)
+    return ()

@@ -9,7 +9,8 @@ import numpy as np
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.pipeline.quantizing import Calibration
-from trtdeploy.precision.calibration.density import MagnitudeDensity
+from trtdeploy.precision.calibration.density import Floats, MagnitudeDensity
+from trtdeploy.precision.calibration.histogram import MagnitudeHistogram, find_bins
 from trtdeploy.precision.calibration.percentile import find_percentile
 from trtdeploy.precision.calibration.squared_error import list_levels
 from trtdeploy.precision.quantization.plan import QuantizationPlan, QuantizedWeight
@@ -19,6 +20,9 @@ from trtdeploy.precision.quantization.weights import measure_weight_thresholds
 _SHOWN_PERCENTILE = 99.9
 _OUTLIER_RATIO = 4.0
 """From this ratio of amax to that percentile on, a few values take most of the levels."""
+_CLIPPED = 0.99
+_MUCH_LOST = 0.4
+"""Clipped at its 99.9th percentile, 1 % of a normal distribution rounds to 0, of a Laplace 3 %."""
 
 
 class ReasonFinder:
@@ -49,14 +53,19 @@ class ReasonFinder:
         if histogram.amax == 0.0:
             return math.inf, "input is always 0"
         density = MagnitudeDensity(histogram)
-        sqnr = _measure_sqnr(density, threshold, kind)
+        levels = list_levels(kind) / kind.max * threshold
+        sqnr, lost = _measure_sqnr(density, levels), _measure_lost(histogram, float(levels[1]) / 2)
         usual = find_percentile(histogram, _SHOWN_PERCENTILE)
-        text = f"input {sqnr:.0f} dB: amax {histogram.amax:.3g}"
+        parts = [f"amax {histogram.amax:.3g}"]
         if histogram.amax >= _OUTLIER_RATIO * usual:
-            text += f", {_SHOWN_PERCENTILE:g} % below {usual:.2g}"
-        if threshold < 0.99 * histogram.amax:
-            text += f", clipped at {threshold:.2g}"
-        return sqnr, text
+            parts.append(f"{_SHOWN_PERCENTILE:g} % below {usual:.2g}")
+        if threshold < _CLIPPED * histogram.amax:
+            parts.append(f"clipped at {threshold:.2g}")
+        if lost >= _MUCH_LOST:
+            parts.append(f"{lost:.0%} of its values round to 0")
+        # a few large values can carry all the power: then the ratio looks good, and most is lost
+        rank = -math.inf if lost >= _MUCH_LOST else sqnr
+        return rank, f"input {sqnr:.0f} dB: {', '.join(parts)}"
 
     def _explain_weight(self, weight: QuantizedWeight) -> tuple[float, str]:
         """Return what uniform rounding costs: a step squared over 12 for every element."""
@@ -77,12 +86,18 @@ class ReasonFinder:
         return sqnr, text + (", one scale for all channels" if weight.axis is None else "")
 
 
-def _measure_sqnr(density: MagnitudeDensity, threshold: float, kind: QuantizedType) -> float:
+def _measure_sqnr(density: MagnitudeDensity, levels: Floats) -> float:
     """Return signal over expected rounding and clipping noise, in dB."""
-    levels = list_levels(kind) / kind.max * threshold
     halfway = np.concatenate(([0.0], (levels[:-1] + levels[1:]) / 2, [np.inf]))
     below = density.measure_moments(halfway)
     zeroth, first, second = map(np.diff, (below.zeroth, below.first, below.second))
     noise = float((second - 2 * levels * first + levels * levels * zeroth).sum())
     power = float(density.total.second[0])
     return 10.0 * math.log10(power / noise) if noise > 0 else math.inf
+
+
+def _measure_lost(histogram: MagnitudeHistogram, limit: float) -> float:
+    """Return the share of the values other than 0 that are below ``limit``."""
+    zeros = int(histogram.counts[0])
+    below = int(histogram.counts[: int(find_bins(limit))].sum()) - zeros
+    return max(below, 0) / max(histogram.count - zeros, 1)

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from trtdeploy.core.errors import UsageError
 from trtdeploy.core.names import suggest_name
+from trtdeploy.graph.export_facts import read_pins
 from trtdeploy.graph.index import ModelIndex
 from trtdeploy.precision.quantization.scheme import QUANTIZED_TYPES, QuantizedType
 
@@ -64,20 +65,26 @@ def parse_pin(text: str, names: Collection[str] = ()) -> Pin:
 def find_pinned(pins: Sequence[str], index: ModelIndex) -> dict[str, Pin]:
     """Return the pin of each pinned node, by node name.
 
+    What the model's author pinned to FP32 (``trtdeploy.keep_fp32`` in the file's metadata) comes
+    first; such a pattern may match nothing, because tools that rewrite a file do not know it.
+
     Where several pins match, one with the node's exact name wins over patterns, and a later one
     over an earlier one.
 
     Raises:
         UsageError: A pin matches no node: a typo would silently lose its effect.
     """
-    if not pins:
+    authors = read_pins(index.model)
+    if not pins and not authors:
         return {}
     nodes = {node.name: node.op_type for _, node in index.nodes()}
     found: dict[str, Pin] = {}
-    for pin in (parse_pin(text, nodes.keys()) for text in pins):
+    wishes = [Pin(text, text, FP32) for text in authors]
+    wishes += (parse_pin(text, nodes.keys()) for text in pins)
+    for position, pin in enumerate(wishes):
         exact = [pin.pattern] if pin.pattern in nodes else []
         matched = exact or [name for name, op in nodes.items() if pin.matches(name, op)]
-        if not matched:
+        if not matched and position >= len(authors):
             raise UsageError(
                 f"the pin {pin.text!r} matches no node of the model", hint=_suggest(pin, nodes)
             )

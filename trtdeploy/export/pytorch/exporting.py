@@ -25,7 +25,7 @@ from trtdeploy.export.graph_edit import (
     strip_origins,
 )
 from trtdeploy.export.opset_choice import choose_opset
-from trtdeploy.export.proof import QUANTIZED_RTOL, Sample, prove_file
+from trtdeploy.export.proof import QUANTIZED_RTOL, Reference, Sample, prove_file
 from trtdeploy.export.proof_sizes import choose_proof_points
 from trtdeploy.export.pytorch.autocast import find_fp32_regions, find_program_regions
 from trtdeploy.export.pytorch.axes import decide_axes
@@ -37,6 +37,7 @@ from trtdeploy.export.pytorch.flat_module import FlatModule
 from trtdeploy.export.pytorch.graph_file import ExportedGraph, GraphRequest
 from trtdeploy.export.pytorch.guards import tighten_rules
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
+from trtdeploy.export.pytorch.rounding import measure_rounding
 from trtdeploy.export.pytorch.size_search import RUN_ERRORS, example_sizes, shapes_at
 from trtdeploy.export.pytorch.source import TorchSource
 from trtdeploy.export.pytorch.widening import widen_module
@@ -215,8 +216,12 @@ def _prove(
         path,
         samples,
         rtol=max(options.rtol, QUANTIZED_RTOL) if quantized else options.rtol,
-        reference=f"PyTorch {torch.__version__}",
-        isolate=lambda sizes: _make_sample(prepared, sizes),
+        reference=Reference(
+            f"PyTorch {torch.__version__}",
+            prepared.sizes,
+            lambda sizes: _make_sample(prepared, sizes),
+            lambda sample: measure_rounding(prepared.flat, sample),
+        ),
     )
 
 
