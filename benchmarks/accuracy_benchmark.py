@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.accuracy_measurement import AccuracyFigures, AccuracyJudge
-from benchmarks.accuracy_models import AccuracyModel, list_models
+from benchmarks.accuracy_models import SEED, AccuracyModel, list_models
 from benchmarks.environments import ROOT
 from benchmarks.tables import render_table
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange
@@ -74,7 +74,7 @@ def _calibrate(model: AccuracyModel, recipe: Recipe) -> CalibrationStatistics:
     sizes = {name: (1, *values.shape[1:]) for name, values in samples.items()}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "samples.npz"
-        np.savez(file, allow_pickle=False, **samples)
+        np.savez(file, **samples)
         return calibrate_model(
             CalibrationRequest(
                 model=prepared,
@@ -112,6 +112,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--recipe", action="append", choices=sorted(RECIPES), help="default: int8")
     add("--method", action="append", choices=METHODS, help="default: all")
     add("--pin", action="append", default=[], metavar="PATTERN", help="as trtdeploy build has it")
+    add("--seed", type=int, default=SEED, help="of the samples; default: %(default)s")
     add("--json", action="store_true", help="print JSON instead of Markdown")
     return parser
 
@@ -120,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return its exit status."""
     given = make_parser().parse_args(arguments)
     networks = {name: Path(file) for name, file in (text.split("=", 1) for text in given.network)}
-    models = list_models(given.zoo, given.images, networks)
+    models = list_models(given.zoo, given.images, networks, given.seed)
     rows = []
     for model in models:
         if given.only and model.name not in given.only:

@@ -22,6 +22,7 @@ from benchmarks.real_data import (
     read_edges,
 )
 from benchmarks.wordpiece import WordPieceTokenizer
+from trtdeploy.graph.loading import load_model
 
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -58,7 +59,7 @@ class AccuracyModel:
 
 
 def list_models(
-    zoo: Path, images: Path | None, networks: Mapping[str, Path]
+    zoo: Path, images: Path | None, networks: Mapping[str, Path], seed: int = SEED
 ) -> list[AccuracyModel]:
     """Return every model whose file is there.
 
@@ -66,32 +67,31 @@ def list_models(
         zoo: Folder that ``trtdeploy models fetch`` filled.
         images: Folder of photographs, for ``networks``; two at least.
         networks: Further models with one input of images, by name.
+        seed: Chooses the samples.
     """
-    words = zoo / "minilm" / "vocab.txt"
+    pages, lines, edges, sentences = (
+        partial(make, seed) for make in (_make_pages, _make_lines, _make_edges, _make_sentences)
+    )
+    wide = partial(lines, width=320)
+    lines_file = zoo / "ch_ppocr_mobile_v2.0_cls_mobile.onnx"
+    words = partial(sentences, zoo / "minilm" / "vocab.txt")
     known = [
-        AccuracyModel(
-            "pp-ocrv6-det", zoo / "PP-OCRv6_det_small.onnx", _make_pages, compare_maps, 32, 16
-        ),
-        AccuracyModel(
-            "ppocr-cls", zoo / "ch_ppocr_mobile_v2.0_cls_mobile.onnx", _make_lines, compare_top1,
-            64, 200,
-        ),
-        AccuracyModel("magika", zoo / "magika.onnx", _make_edges, compare_top1, 100, 200),
-        AccuracyModel(
-            "minilm", zoo / "minilm.onnx", partial(_make_sentences, words), compare_similarity,
-            64, 64,
-        ),
-    ]  # fmt: skip
+        AccuracyModel("pp-ocrv6-det", zoo / "PP-OCRv6_det_small.onnx", pages, compare_maps, 32, 16),
+        AccuracyModel("pp-ocrv6-rec", zoo / "PP-OCRv6_rec_small.onnx", wide, compare_top1, 32, 64),
+        AccuracyModel("ppocr-cls", lines_file, lines, compare_top1, 64, 200),
+        AccuracyModel("magika", zoo / "magika.onnx", edges, compare_top1, 100, 200),
+        AccuracyModel("minilm", zoo / "minilm.onnx", words, compare_similarity, 64, 64),
+    ]
     if images is not None:
-        known += [_make_network(name, path, images) for name, path in networks.items()]
+        known += [_make_network(name, path, images, seed) for name, path in networks.items()]
     return [model for model in known if model.path.is_file()]
 
 
-def _make_network(name: str, path: Path, images: Path) -> AccuracyModel:
+def _make_network(name: str, path: Path, images: Path, seed: int) -> AccuracyModel:
     detects = "yolo" in name
-    make = partial(_make_photos, path, images, 640 if detects else 224, normalize=not detects)
+    photos = _Photos(path, images, 640 if detects else 224, seed, normalize=not detects)
     count = (16, 8) if detects else (32, 64)
-    return AccuracyModel(name, path, make, compare_nothing if detects else compare_top1, *count)
+    return AccuracyModel(name, path, photos, compare_nothing if detects else compare_top1, *count)
 
 
 def compare_top1(_feeds: Arrays, reference: Arrays, candidate: Arrays) -> dict[str, float]:
@@ -140,33 +140,40 @@ def _embed(states: Array, mask: Array) -> Array:
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
-def _make_pages(count: int, split: Split) -> Arrays:
-    pages = draw_pages(count, 320, 320, SEED, split)
+def _make_pages(seed: int, count: int, split: Split) -> Arrays:
+    pages = draw_pages(count, 320, 320, seed, split)
     return {"x": _to_planes(pages[..., ::-1], (0.5,) * 3, (0.5,) * 3)}
 
 
-def _make_lines(count: int, split: Split) -> Arrays:
-    lines, _ = draw_lines(count, 48, 192, SEED, split)
+def _make_lines(seed: int, count: int, split: Split, *, width: int = 192) -> Arrays:
+    lines, _ = draw_lines(count, 48, width, seed, split)
     return {"x": _to_planes(lines[..., ::-1], (0.5,) * 3, (0.5,) * 3)}
 
 
-def _make_edges(count: int, split: Split) -> Arrays:
-    return {"bytes": np.stack([read_edges(path) for path in list_files(count, SEED, split)])}
+def _make_edges(seed: int, count: int, split: Split) -> Arrays:
+    return {"bytes": np.stack([read_edges(path) for path in list_files(count, seed, split)])}
 
 
-def _make_sentences(words: Path, count: int, split: Split) -> Arrays:
-    sentences = collect_sentences(count, SEED, split)
+def _make_sentences(seed: int, words: Path, count: int, split: Split) -> Arrays:
+    sentences = collect_sentences(count, seed, split)
     return WordPieceTokenizer(words).encode(sentences, _SENTENCE_TOKENS)
 
 
-def _make_photos(
-    path: Path, images: Path, size: int, count: int, split: Split, *, normalize: bool
-) -> Arrays:
-    from trtdeploy.graph.loading import load_model
+@dataclass(frozen=True)
+class _Photos:
+    """Feeds of a network with one input of images."""
 
-    mean, deviation = _IMAGENET if normalize else ((0.0,) * 3, (1.0,) * 3)
-    name = load_model(path).input_specs()[0].name
-    return {name: _to_planes(crop_photos(images, count, size, SEED, split), mean, deviation)}
+    path: Path
+    images: Path
+    size: int
+    seed: int
+    normalize: bool
+
+    def __call__(self, count: int, split: Split) -> Arrays:
+        mean, deviation = _IMAGENET if self.normalize else ((0.0,) * 3, (1.0,) * 3)
+        name = load_model(self.path).input_specs()[0].name
+        photos = crop_photos(self.images, count, self.size, self.seed, split)
+        return {name: _to_planes(photos, mean, deviation)}
 
 
 def _to_planes(images: Images, mean: tuple[float, ...], deviation: tuple[float, ...]) -> Array:

@@ -158,6 +158,15 @@ def test_groups_are_divided_once_they_are_found() -> None:
     assert fine.reached
 
 
+def test_groups_that_the_budget_cannot_divide_stay_and_it_is_said() -> None:
+    noise = {f"n{i}": 0.01 for i in range(30)} | {"bad": 4.0}
+    whole = [Candidate("n0", "Conv", tuple(noise))]
+    search = PinSearch(AdditiveLaboratory(noise), most_runs=SEARCH_RUNS + 2)
+    outcome = search.refine(search.run(whole), {})
+    assert [len(candidate.nodes) for candidate in outcome.pinned] == [31]
+    assert any("in groups" in note for note in outcome.notes)
+
+
 def test_infinite_noise_is_pinned_first() -> None:
     noise = {"a": 0.9, "overflow": math.inf, "b": 0.05}
     outcome = PinSearch(AdditiveLaboratory(noise), 100).run(singles(noise))

@@ -6,7 +6,7 @@ import importlib
 from typing import Any, Final
 
 from trtdeploy.core.errors import MissingDependencyError, UsageError
-from trtdeploy.core.optional import import_optional
+from trtdeploy.export.framework_import import import_framework
 from trtdeploy.export.request import ExportRequest
 from trtdeploy.export.result import ExportResult
 from trtdeploy.export.sources import Kind, SourceName, parse_source
@@ -60,8 +60,8 @@ def export_model(
 
 
 def _require_torch(source: SourceName) -> None:
-    torch = import_optional("torch", needed_for=f"exporting {source.kind} models", install=INSTALL)
-    import_optional("onnxscript", needed_for="PyTorch's ONNX exporter", install=INSTALL)
+    torch = import_framework("torch", needed_for=f"exporting {source.kind} models", install=INSTALL)
+    import_framework("onnxscript", needed_for="PyTorch's ONNX exporter", install=INSTALL)
     version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
     if version < _OLDEST_TORCH:
         raise MissingDependencyError(

@@ -13,6 +13,8 @@ SEARCH_RUNS = 24
 _ADDS_UP_DB = 2.0
 _HOPE = 1.5
 """A pin is tried to be taken back while the error is expected within so many times the target."""
+_MOST_FAILURES = 12
+"""After so many pins in a row that have to stay, the more harmful ones are not tried."""
 
 RunObserver = Callable[[int, int], None]
 """Told how many runs are done, and how many there will be at most."""
@@ -74,8 +76,12 @@ class PinSearch:
             op_types: Operator by node name.
         """
         members = [member for group in outcome.pinned for member in group.split(op_types)]
-        if len(members) == len(outcome.pinned) or self.runs + len(members) >= self._most_runs:
+        if len(members) == len(outcome.pinned):
             return outcome
+        if self.runs + len(members) >= self._most_runs:
+            needed = self.runs + len(members) + SEARCH_RUNS
+            note = f"nodes were pinned in groups; about {needed} runs would tell them apart"
+            return replace(outcome, notes=(*outcome.notes, note))
         finer = self.run(members)
         others = [c for c in outcome.candidates if c not in outcome.pinned]
         return replace(
@@ -112,15 +118,18 @@ class PinSearch:
 
     def _take_back(self, chosen: Sequence[Candidate], model: NoiseModel) -> list[Candidate]:
         """Leave out every pin that the target is reached without, the least harmful first."""
-        kept = list(chosen)
+        kept, failures = list(chosen), 0
+        self._expected = min(self._most_runs, self.runs + len(kept) + 1)
         for candidate in sorted(chosen, key=model.weigh):
-            if not self._has_budget():
+            if not self._has_budget() or failures == _MOST_FAILURES:
                 break
             fewer = [other for other in kept if other is not candidate]
             known, names = self._measure(kept), [other.name for other in kept]
             expected = model.predict_excess([other.name for other in fewer], names, known)
             if expected <= _HOPE and self._measure(fewer).reached:
-                kept = fewer
+                kept, failures = fewer, 0
+            else:
+                failures += 1
         return kept
 
     def _measure(self, pinned: Sequence[Candidate]) -> Score:
@@ -135,11 +144,11 @@ class PinSearch:
         return self._laboratory.measure_alone(candidate)
 
     def _count(self) -> None:
-        self._observe(self.runs, self._expected)
+        self._observe(self.runs, max(self._expected, self.runs + 1))
         self.runs += 1
 
     def _has_budget(self) -> bool:
-        return self.runs < self._expected
+        return self.runs < self._most_runs
 
     def _note_budget(self) -> tuple[str, ...]:
         if self._has_budget():

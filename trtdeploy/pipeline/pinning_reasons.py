@@ -20,7 +20,7 @@ from trtdeploy.precision.quantization.weights import measure_weight_thresholds
 _SHOWN_PERCENTILE = 99.9
 _OUTLIER_RATIO = 4.0
 """From this ratio of amax to that percentile on, a few values take most of the levels."""
-_CLIPPED = 0.99
+_CLIPPED = 0.9
 _MUCH_LOST = 0.4
 """Clipped at its 99.9th percentile, 1 % of a normal distribution rounds to 0, of a Laplace 3 %."""
 
@@ -62,7 +62,7 @@ class ReasonFinder:
         if threshold < _CLIPPED * histogram.amax:
             parts.append(f"clipped at {threshold:.2g}")
         if lost >= _MUCH_LOST:
-            parts.append(f"{lost:.0%} of its values round to 0")
+            parts.append(f"{lost:.0%} rounds to 0")
         # a few large values can carry all the power: then the ratio looks good, and most is lost
         rank = -math.inf if lost >= _MUCH_LOST else sqnr
         return rank, f"input {sqnr:.0f} dB: {', '.join(parts)}"

@@ -54,7 +54,7 @@ class KnownRuns:
                 arrays["labels:"] = labels
             path = self.folder / f"run{len(self._files)}.npz"
             # positions instead of names: a tensor may be called anything, a file may not
-            np.savez(path, np.array(list(arrays)), *arrays.values(), allow_pickle=False)
+            np.savez(path, np.array(list(arrays)), *arrays.values())
             self._files.append(path)
 
     def __iter__(self) -> Iterator[KnownRun]:

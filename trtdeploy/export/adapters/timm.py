@@ -6,8 +6,8 @@ from typing import Any
 
 from trtdeploy.core.errors import InputError, UsageError
 from trtdeploy.core.names import suggest_name
-from trtdeploy.core.optional import import_optional
 from trtdeploy.export.arguments import parse_settings
+from trtdeploy.export.framework_import import import_framework
 from trtdeploy.export.pytorch.image_example import make_image_source
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
 from trtdeploy.export.pytorch.source import TorchSource
@@ -22,7 +22,7 @@ def load_source(request: ExportRequest, name: str) -> TorchSource:
         UsageError: timm has no such model.
         InputError: The settings or the weights do not fit it.
     """
-    timm: Any = import_optional("timm", needed_for="timm models", install="pip install timm")
+    timm: Any = import_framework("timm", needed_for="timm models", install="pip install timm")
     if not timm.is_model(name.partition(".")[0]):
         raise UsageError(f"timm has no model {name!r}", hint=suggest_name(name, timm.list_models()))
     trained = request.download and request.weights is None

@@ -6,8 +6,8 @@ from typing import Any
 
 from trtdeploy.core.errors import InputError, UsageError
 from trtdeploy.core.names import suggest_name
-from trtdeploy.core.optional import import_optional
 from trtdeploy.export.arguments import parse_settings
+from trtdeploy.export.framework_import import import_framework
 from trtdeploy.export.pytorch.image_example import make_image_source
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
 from trtdeploy.export.pytorch.source import TorchSource
@@ -24,7 +24,7 @@ def load_source(request: ExportRequest, name: str) -> TorchSource:
         UsageError: torchvision has no such model.
         InputError: The settings or the weights do not fit it.
     """
-    models: Any = import_optional(
+    models: Any = import_framework(
         "torchvision.models", needed_for="torchvision models", install="pip install torchvision"
     )
     if name not in models.list_models():

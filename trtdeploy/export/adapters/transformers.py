@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from trtdeploy.core.errors import InputError
-from trtdeploy.core.optional import import_optional
 from trtdeploy.export.arguments import parse_settings
 from trtdeploy.export.exporting import refuse_options
+from trtdeploy.export.framework_import import explain_broken_framework, import_framework
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
 from trtdeploy.export.pytorch.source import Array, TorchSource, ValueMaker
 from trtdeploy.export.pytorch.weights import check_loaded
@@ -34,7 +34,7 @@ def load_source(request: ExportRequest, name: str) -> TorchSource:
         UsageError: ``--weights`` is given: the folder holds them.
     """
     refuse_options(request, "transformers", "weights")
-    package: Any = import_optional(
+    package: Any = import_framework(
         "transformers", needed_for="transformers models", install="pip install transformers"
     )
     settings = parse_settings(request.config)
@@ -93,8 +93,7 @@ def _build_config(package: Any, path: Path, settings: dict[str, object]) -> Any:
 
 def _load_model(package: Any, name: str, config: Any, *, download: bool) -> Any:
     config.use_cache = False
-    architecture = (getattr(config, "architectures", None) or [""])[0]
-    kind = getattr(package, architecture, package.AutoModel)
+    kind = _find_class(package, (getattr(config, "architectures", None) or [""])[0])
     try:
         return kind.from_pretrained(
             name,
@@ -108,6 +107,14 @@ def _load_model(package: Any, name: str, config: Any, *, download: bool) -> Any:
         raise InputError(
             f"transformers cannot load the weights of {name}: {error}", hint=_CONFIG_HINT
         ) from error
+
+
+def _find_class(package: Any, architecture: str) -> Any:
+    try:
+        # the code of a model is imported when its class is asked for
+        return getattr(package, architecture, package.AutoModel)
+    except (ImportError, RuntimeError) as error:
+        raise explain_broken_framework("transformers", error) from error
 
 
 def _make_text_source(model: torch.nn.Module, config: Any) -> TorchSource:

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from trtdeploy.core.errors import InputError, UsageError
-from trtdeploy.core.optional import import_optional
 from trtdeploy.export.arguments import parse_settings
 from trtdeploy.export.exporting import refuse_options
+from trtdeploy.export.framework_import import import_framework
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
 from trtdeploy.export.pytorch.source import TorchSource
 from trtdeploy.export.request import ExportRequest
@@ -35,7 +35,9 @@ def load_source(request: ExportRequest, name: str) -> TorchSource:
         UsageError: ``--weights`` is given: the ``.pt`` file is the source itself.
     """
     refuse_options(request, "Ultralytics", "weights")
-    package: Any = import_optional("ultralytics", needed_for="Ultralytics models", install=_INSTALL)
+    package: Any = import_framework(
+        "ultralytics", needed_for="Ultralytics models", install=_INSTALL
+    )
     if Path(name).suffix == ".pt" and not Path(name).is_file() and not request.download:
         raise InputError(
             f"{name} does not exist here",

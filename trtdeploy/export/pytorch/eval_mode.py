@@ -30,6 +30,8 @@ def enforce_eval_mode(module: torch.nn.Module) -> list[str]:
         if getattr(module, "training", False):
             module.eval()
         return []
+    if isinstance(module, torch.fx.GraphModule) and not _takes_eval(module):
+        return []
     left = [name for name, child in module.named_modules() if child.training]
     matters = [name for name in left if isinstance(module.get_submodule(name), _BY_STATE)]
     module.eval()
@@ -45,6 +47,19 @@ def enforce_eval_mode(module: torch.nn.Module) -> list[str]:
     shown = ", ".join(matters[:_SHOWN]) + (" ..." if len(matters) > _SHOWN else "")
     return [f"{len(matters)} dropout or normalization modules were in training mode: {shown}; "
             "exported in evaluation mode"]  # fmt: skip
+
+
+def _takes_eval(program: torch.fx.GraphModule) -> bool:
+    """Tell whether a graph has a mode at all.
+
+    That of ``torch.export`` refuses ``eval()``: the mode is written into its operators, where
+    ``require_eval_graph`` looks for it.
+    """
+    try:
+        program.eval()
+    except NotImplementedError:
+        return False
+    return True
 
 
 def require_eval_graph(program: torch.export.ExportedProgram) -> None:

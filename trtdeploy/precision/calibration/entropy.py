@@ -9,11 +9,17 @@ import numpy.typing as npt
 
 from trtdeploy.precision.calibration.density import Floats, MagnitudeDensity
 from trtdeploy.precision.calibration.histogram import MagnitudeHistogram
+from trtdeploy.precision.calibration.squared_error import (
+    list_levels,
+    measure_clipping,
+    measure_errors,
+)
+from trtdeploy.precision.quantization.scheme import INT8
 
 LINEAR_BINS = 2048
 LEVELS = 128
-MOST_CLIPPED = 0.01
-"""Share of the values that are not zero."""
+MOST_CLIPPING = 1 / 8
+"""Error of clipping at a threshold, relative to that of rounding at amax; both are squared sums."""
 _TIE = 1e-9
 """Divergences that differ by less, in nats, differ by rounding."""
 
@@ -32,9 +38,11 @@ def find_least_divergence(histogram: MagnitudeHistogram) -> float:
 
     Source: S. Migacz, "8-bit Inference with TensorRT", GTC 2017; the treatment of the first bin,
     and ties going to the larger threshold, are those of NVIDIA's pytorch-quantization
-    (calib/histogram.py). One thing differs: no threshold clips more than 1 % of the values that are
-    not zero. Where values are few or discrete, a histogram with nearly all of its mass in the last
-    bin has no divergence at all, and would win.
+    (calib/histogram.py). One thing differs: clipping at the threshold may cost at most an eighth of
+    what rounding costs without any. A layer averages rounding out, and not clipping, which always
+    hits the same large values. Divergence does not see how large they are: of a GELU or SiLU, whose
+    negative values pile up in a narrow range, it may keep that range alone; and of few or discrete
+    values, the pile in its last bin.
 
     Args:
         histogram: At least one of its values is not zero.
@@ -45,11 +53,13 @@ def find_least_divergence(histogram: MagnitudeHistogram) -> float:
     density = MagnitudeDensity(histogram)
     limits = density.amax * np.arange(LINEAR_BINS + 1) / LINEAR_BINS
     below = density.measure_mass(limits)
-    clipped = below[-1] - below[LEVELS:]
     mass = np.diff(below)
     mass[0] = mass[1]
     divergence = measure_divergences(mass)
-    divergence[clipped > MOST_CLIPPED * (below[-1] - histogram.counts[0])] = np.inf
+    levels = list_levels(INT8) / INT8.max
+    rounding = measure_errors(density, np.array([density.amax]), levels)[0]
+    clipping = measure_clipping(density, limits[LEVELS:-1])
+    divergence[:-1][clipping > MOST_CLIPPING * rounding] = np.inf
     best = int(np.flatnonzero(divergence <= divergence.min() + _TIE)[-1])
     return float(limits[LEVELS + best])
 

@@ -36,14 +36,14 @@ def find_least_squared_error(histogram: MagnitudeHistogram, kind: QuantizedType)
     """
     density = MagnitudeDensity(histogram)
     levels = list_levels(kind) / kind.max
-    at_amax = _measure_errors(density, np.array([density.amax]), levels)[0]
+    at_amax = measure_errors(density, np.array([density.amax]), levels)[0]
     edges = density.edges[1:]
     edges = edges[edges < density.amax]
-    hopeful = edges[_measure_clipping(density, edges) < at_amax]
+    hopeful = edges[measure_clipping(density, edges) < at_amax]
     candidates = np.append(hopeful, density.amax)
     errors = np.concatenate(
         [
-            _measure_errors(density, candidates[start : start + _CANDIDATES_AT_ONCE], levels)
+            measure_errors(density, candidates[start : start + _CANDIDATES_AT_ONCE], levels)
             for start in range(0, candidates.size, _CANDIDATES_AT_ONCE)
         ]
     )
@@ -61,7 +61,7 @@ def list_levels(kind: QuantizedType) -> Floats:
     return stored[stored <= kind.max]
 
 
-def _measure_errors(density: MagnitudeDensity, thresholds: Floats, levels: Floats) -> Floats:
+def measure_errors(density: MagnitudeDensity, thresholds: Floats, levels: Floats) -> Floats:
     """Return the sum of squared errors for each threshold.
 
     Args:
@@ -77,8 +77,8 @@ def _measure_errors(density: MagnitudeDensity, thresholds: Floats, levels: Float
     return errors
 
 
-def _measure_clipping(density: MagnitudeDensity, thresholds: Floats) -> Floats:
-    """Return the part of the error that is made above each threshold."""
+def measure_clipping(density: MagnitudeDensity, thresholds: Floats) -> Floats:
+    """Return the part of those errors that is made above each threshold: [T]."""
     below, total = density.measure_moments(thresholds), density.total
     zeroth, first, second = (
         total.zeroth - below.zeroth, total.first - below.first, total.second - below.second

@@ -26,6 +26,7 @@ from trtdeploy.precision.quantization.plan import (
 from trtdeploy.precision.quantization.rules.activation_product import KeepActivationProductRule
 from trtdeploy.precision.quantization.rules.box_decode import KeepBoxDecodeRule
 from trtdeploy.precision.quantization.rules.broken_weight import KeepBrokenWeightRule
+from trtdeploy.precision.quantization.rules.depthwise_layer import KeepDepthwiseLayerRule
 from trtdeploy.precision.quantization.rules.few_channels import KeepFewChannelsRule
 from trtdeploy.precision.quantization.rules.first_layer import KeepFirstLayerRule
 from trtdeploy.precision.quantization.rules.float32_layer import KeepFloat32LayerRule
@@ -108,6 +109,7 @@ def make_rules() -> list[LayerRule]:
         KeepFirstLayerRule(),
         KeepLastLayerRule(),
         KeepPooledLayerRule(),
+        KeepDepthwiseLayerRule(),
         KeepFewChannelsRule(),
     ]
 

@@ -10,8 +10,7 @@ from trtdeploy.precision.quantization.rules.few_channels import KeepFewChannelsR
 FORMS = [
     ((16, 16, 3, 3), 1, "int8", None),
     ((16, 8, 3, 3), 2, "int8", 8),
-    ((16, 1, 3, 3), 16, "int8", None),
-    ((16, 1, 3, 3), 16, "fp8", 1),
+    ((16, 4, 3, 3), 4, "fp8", 4),
 ]
 
 

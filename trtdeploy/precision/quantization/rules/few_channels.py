@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from trtdeploy.graph.attributes import integer_of
 from trtdeploy.precision.quantization.layers import CONV, CONV_TRANSPOSE, Layer
 from trtdeploy.precision.quantization.rules.rule import Kept, LayerContext
-from trtdeploy.precision.quantization.scheme import INT8
 
 MIN_CHANNELS = 16
 """An 8-bit Tensor Core instruction sums 32 products (PTX ISA, mma.m16n8k32); TensorRT's INT8
@@ -18,8 +17,7 @@ data formats). Below 16 channels more than half of both is padding."""
 class KeepFewChannelsRule:
     """Keep layers that sum over fewer than 16 channels, where FP16 is as fast. Off in small models.
 
-    A convolution with groups sums over the channels of one group. TensorRT has INT8 kernels of
-    their own for depthwise convolutions, which save bandwidth, so those only count their channels.
+    A convolution with groups sums over the channels of one group.
     """
 
     is_binding = False
@@ -32,8 +30,6 @@ class KeepFewChannelsRule:
             if layer.weight is None or layer.obstacle:
                 continue
             channels = _count_summed(layer)
-            if context.kind is INT8 and _is_depthwise(layer):
-                channels = layer.weight.dims[0]
             if channels < MIN_CHANNELS:
                 hardware = f"{context.kind.name} hardware works on 32 at a time"
                 yield name, f"it sums over {channels} channels, and {hardware}: no time to win"
@@ -51,7 +47,3 @@ def _count_summed(layer: Layer) -> int:
     if layer.axis is None:  # a batch of matrices
         return int(dims[-2] if layer.weight_slot == 1 else dims[-1])
     return int(dims[-2] if layer.axis == len(dims) - 1 else dims[-1])
-
-
-def _is_depthwise(layer: Layer) -> bool:
-    return layer.node.op_type == CONV and layer.weight is not None and layer.weight.dims[1] == 1

@@ -1,0 +1,115 @@
+"""Runs the commands of a page in one folder, as a reader would."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.docs.matching import explain_mismatch, explain_missing_labels
+from tests.docs.page import Block, Command
+from trtdeploy.backends.installed import is_installed
+from trtdeploy.cli.main import run
+
+NETWORK_VARIABLE = "TRTDEPLOY_DOCS_NETWORK"
+_MODULES = {
+    "PyTorch": ("torch", "onnxscript"),
+    "Ultralytics": ("ultralytics",),
+    "timm": ("timm",),
+    "torchvision": ("torchvision",),
+    "transformers": ("transformers",),
+}
+_SHELL = frozenset("|><&;$*`")
+_TIMEOUT_S = 300
+
+
+def find_lack(need: str) -> str:
+    """Return why a need of a page is not met here; "" where it is.
+
+    Raises:
+        KeyError: The page asks for something that this table does not know.
+    """
+    if need == "a package index":
+        return "" if os.environ.get(NETWORK_VARIABLE) else f"{NETWORK_VARIABLE} is not set"
+    if need in ("the Jetson", "an H100"):
+        return f"runs on {need} only"
+    lacking = [module for module in _MODULES[need] if not is_installed(module)]
+    return f"{', '.join(lacking)} is not installed" if lacking else ""
+
+
+def find_lacks(block: Block) -> str:
+    """Return why a block cannot run here; "" where it can."""
+    return "; ".join(filter(None, map(find_lack, block.needs)))
+
+
+@dataclass
+class PageRun:
+    """The state of a page that is being worked through.
+
+    Attributes:
+        folder: Where its commands run, the current folder.
+        stand_ins: Stems of files that stand in for the page's own: what is printed about them
+            is compared by its labels only.
+    """
+
+    folder: Path
+    stand_ins: frozenset[str] = frozenset()
+    _code: int = 0
+
+    def follow(self, block: Block) -> None:
+        """Write the block's file, or run its commands and compare what they print."""
+        if block.file:
+            path = self.folder / block.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.content, encoding="utf-8")
+        for index, command in enumerate(block.commands):
+            following = block.commands[index + 1 : index + 2]
+            self.run(command, may_fail=any(c.text == "echo $?" for c in following))
+
+    def run(self, command: Command, *, may_fail: bool = False) -> None:
+        """Run one command; it must end with 0, unless the page looks at its exit code next."""
+        if command.text == "echo $?":
+            assert command.shown == (str(self._code),), "the exit code is another"
+            return
+        self._code, printed = _execute(command.text, self.folder)
+        assert may_fail or self._code == 0, f"$ {command.text}\n{printed}"
+        if command.shown:
+            difference = self._compare(command, printed)
+            assert not difference, f"$ {command.text}\n{difference}"
+
+    def _compare(self, command: Command, printed: str) -> str:
+        printed = printed.replace(str(self.folder), "...")
+        difference = explain_mismatch(command.shown, printed)
+        if difference and any(stem in command.text for stem in self.stand_ins):
+            return explain_missing_labels(command.shown, printed)
+        return difference
+
+
+def _execute(text: str, folder: Path) -> tuple[int, str]:
+    words = shlex.split(text)
+    if words[0] != "trtdeploy" or _SHELL & set(text):
+        return _execute_in_shell(text, folder)
+    with io.StringIO() as out:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            code = run(words[1:])
+        return code, out.getvalue()
+
+
+def _execute_in_shell(text: str, folder: Path) -> tuple[int, str]:
+    paths = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    done = subprocess.run(
+        ["bash", "-c", text],
+        cwd=folder,
+        env={**os.environ, "PATH": paths},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
+    return done.returncode, done.stdout

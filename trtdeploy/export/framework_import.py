@@ -1,0 +1,43 @@
+"""Import of training frameworks, which may be there and still not work."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from trtdeploy.core.errors import MissingDependencyError, TrtdeployError
+from trtdeploy.core.optional import import_optional
+from trtdeploy.export.pytorch.quiet import quiet_frameworks
+
+
+def import_framework(module: str, *, needed_for: str, install: str) -> ModuleType:
+    """Import a package of the user without what it prints, or say how to get it or repair it.
+
+    Args:
+        module: Dotted module name.
+        needed_for: Completes "... is needed for".
+        install: The command that installs it.
+
+    Raises:
+        MissingDependencyError: The package is absent, or its own code fails while it is imported,
+            as torchvision does beside a PyTorch from another index.
+    """
+    try:
+        with quiet_frameworks():
+            return import_optional(module, needed_for=needed_for, install=install)
+    except TrtdeployError:
+        raise
+    except Exception as error:
+        raise explain_broken_framework(module, error) from error
+
+
+def explain_broken_framework(module: str, error: BaseException) -> MissingDependencyError:
+    """Return the error for a package whose own import fails, with the innermost reason."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    package = module.partition(".")[0]
+    together = " ".join(dict.fromkeys(("torch", "torchvision", package)))
+    return MissingDependencyError(
+        f"{package} is installed and cannot be imported: {type(error).__name__}: {error}",
+        hint="Packages made for another PyTorch do that. Install them from one index in one "
+        f"command: pip install --upgrade {together}",
+    )
