@@ -74,7 +74,7 @@ def list_models(
     )
     wide = partial(lines, width=320)
     lines_file = zoo / "ch_ppocr_mobile_v2.0_cls_mobile.onnx"
-    words = partial(sentences, zoo / "minilm" / "vocab.txt")
+    words = partial(sentences, zoo / "all-minilm-l6-v2" / "vocab.txt")
     known = [
         AccuracyModel("pp-ocrv6-det", zoo / "PP-OCRv6_det_small.onnx", pages, compare_maps, 32, 16),
         AccuracyModel("pp-ocrv6-rec", zoo / "PP-OCRv6_rec_small.onnx", wide, compare_top1, 32, 64),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import sys
 import tempfile
@@ -36,11 +37,14 @@ from trtdeploy.precision.quantization.audit import audit_quantization
 SHARED_METHODS = ("entropy", "minmax")
 """What all three tools have."""
 _OUR_METHODS = ("entropy", "minmax", "mse", "percentile")
+SAME_LAYERS = f"{OURS}, modelopt's layers"
+"""trtdeploy with the layers pinned to FP32 that only trtdeploy quantizes."""
 _VARIANTS = {
     OURS: (OURS, ()),
     "modelopt": ("modelopt", ()),
     "ort": ("ort", ("all",)),
     "ort, layers only": ("ort", ("layers",)),
+    SAME_LAYERS: (OURS, ()),
 }
 """By name in the table: the tool, and what its program is told."""
 _OPSET = 17
@@ -72,21 +76,42 @@ class Bench:
         """The FP32 file that every tool gets."""
         return self.folder / "source.onnx"
 
-    def make_command(self, variant: str, method: str, target: Path) -> Command:
-        """Return the command that quantizes into the file ``target``."""
-        samples = self.folder / "samples.npz"
+    def find_target(self, variant: str, method: str) -> Path:
+        """Return where the quantized file goes."""
+        return self.folder / method / re.sub(r"\W+", "-", variant) / "model.onnx"
+
+    def make_command(self, variant: str, method: str) -> Command:
+        """Return the command that quantizes."""
+        target, samples = self.find_target(variant, method), self.folder / "samples.npz"
         tool, arguments = _VARIANTS[variant]
         if tool == OURS:
+            pins = self.list_more_layers(method) if variant == SAME_LAYERS else []
+            sizes = [f"{name}:{'x'.join(map(str, dims))}" for name, dims in self.shapes.items()]
             return [
-                sys.executable, "-m", "trtdeploy", "build", self.source,
-                "--profile", self.folder / "int8.yaml", "--output-dir", target.parent / "built",
+                sys.executable, "-m", "trtdeploy", "build", self.source, "--rebuild",
+                "--profile", self.folder / "int8.yaml", "--output-dir", target.parent,
                 "--calib", samples, "--calib-method", method, "--prepare-only", "--no-parity",
-                *(text for name, dims in self.shapes.items()
-                  for text in ("--shape", f"{name}:{'x'.join(map(str, dims))}")),
+                *(text for size in sizes for text in ("--shape", size)),
+                *(text for pin in pins for text in ("--pin", pin)),
             ]  # fmt: skip
         program = {"modelopt": "write_int8_modelopt.py", "ort": "write_int8_onnxruntime.py"}[tool]
         python = self.pythons[tool]
         return [python, "-I", PROGRAMS / program, self.source, target, samples, method, *arguments]
+
+    def list_more_layers(self, method: str) -> list[str]:
+        """Return the layers that trtdeploy quantizes and Model-Optimizer does not.
+
+        None when Model-Optimizer has no file, or nothing would be left.
+        """
+        theirs = self._find_quantized(self.find_target("modelopt", method))
+        ours = self._find_quantized(self.find_target(OURS, method))
+        return sorted(ours - theirs) if ours & theirs else []
+
+    def _find_quantized(self, path: Path) -> set[str]:
+        if not path.exists():
+            return set()
+        audit = audit_quantization(load_model(path), self.shapes)
+        return {layer.node for layer in audit.layers if layer.is_quantized}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -134,10 +159,10 @@ def measure_model(
         variants = [name for name, (tool, _) in _VARIANTS.items() if tool in (OURS, *pythons)]
         for method in _OUR_METHODS:
             for variant in variants if method in SHARED_METHODS else [OURS]:
-                target = folder / method / variant.replace(", ", "-").replace(" ", "-")
-                target.mkdir(parents=True)
-                row = _measure(bench, variant, method, target / "model.onnx")
-                report_progress(f"  {model.name}  {method:10}  {variant:16}  {row.summary}")
+                if variant == SAME_LAYERS and not bench.list_more_layers(method):
+                    continue
+                row = _measure(bench, variant, method)
+                report_progress(f"  {model.name}  {method:10}  {variant:28}  {row.summary}")
                 yield row
         if keep is not None:
             shutil.copytree(folder, keep / model.name, dirs_exist_ok=True)
@@ -168,13 +193,13 @@ def modernize(model: onnx.ModelProto) -> onnx.ModelProto:
     return raised
 
 
-def _measure(bench: Bench, variant: str, method: str, target: Path) -> Row:
-    done = measure_process(bench.make_command(variant, method, target), timeout_s=_TIMEOUT_S)
+def _measure(bench: Bench, variant: str, method: str) -> Row:
+    path = bench.find_target(variant, method)
+    path.parent.mkdir(parents=True)
+    done = measure_process(bench.make_command(variant, method), timeout_s=_TIMEOUT_S)
     row = Row(bench.model.name, method, variant)
     if done.failed:
         return row.fail(done.reason)
-    built = target.parent / "built" / target.name
-    path = built if built.exists() else target
     try:
         figures = bench.judge.measure(path)
         audit = audit_quantization(load_model(path), bench.shapes)

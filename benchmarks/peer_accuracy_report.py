@@ -86,7 +86,7 @@ def list_comparisons(rows: Sequence[Row]) -> Iterator[Comparison]:
             other
             for other in rows
             if (other.model, other.method) == (row.model, row.method)
-            and other.tool != OURS
+            and not other.tool.startswith(OURS)
             and other.sqnr_db is not None
         ]
         if row.tool == OURS and peers:

@@ -75,7 +75,7 @@ def test_our_file_is_built_and_judged(tmp_path: Path, monkeypatch: pytest.Monkey
     assert row.quantized_layers == row.layers > 0
     assert row.flops_share == pytest.approx(1.0)
     assert row.engine in ("accepted", "")
-    assert (tmp_path / "kept/outlier/minmax/trtdeploy/built/model.onnx").is_file()
+    assert (tmp_path / "kept/outlier/minmax/trtdeploy/model.onnx").is_file()
 
 
 def test_the_script_runs_by_path_and_refuses_other_peers(tmp_path: Path) -> None:

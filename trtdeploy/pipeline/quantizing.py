@@ -33,7 +33,7 @@ from trtdeploy.precision.recipe import Recipe, find_recipe, make_weak_recipe
 from trtdeploy.precision.typed_model import TypedModel
 
 STEP = "calibrate"
-_METHODS = {"int8": "mse", "fp8": "minmax"}
+_METHODS = {"int8": "entropy", "fp8": "minmax"}
 """By 8-bit type, where the deploy profile names none. FP8 gains nothing from clipping: its error is
 relative."""
 

@@ -96,7 +96,22 @@ def test_mean_of_squares_minus_square_of_mean() -> None:
         op("Sub", "mean_of_squares square_of_mean", "var"),
         *END,
     )
-    assert kept == {"sq", "mean_of_squares", "square_of_mean", "var", "ve", "sd", "n"}
+    assert kept == {"mu", "sq", "mean_of_squares", "square_of_mean", "var", "ve", "sd", "n"}
+
+
+def test_a_mean_written_as_a_sum_divided_by_a_count_is_kept_before_it_is_squared() -> None:
+    kept = kept_of(
+        op("ReduceSum", "h axis", "total"),
+        op("Div", "total count", "average"),
+        op("Unsqueeze", "average axis", "column"),
+        op("Pow", "column two", "square_of_mean"),
+        op("Mul", "h h", "sq"),
+        op("ReduceMean", "sq", "mean_of_squares", axes=[-1]),
+        op("Sub", "mean_of_squares square_of_mean", "var"),
+        *END,
+    )
+    assert {"total", "average", "column", "square_of_mean", "mean_of_squares"} <= kept
+    assert "mu" not in kept
 
 
 @pytest.mark.parametrize("op_type", ["ReduceL2", "ReduceSumSquare"])

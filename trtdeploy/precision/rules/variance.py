@@ -27,9 +27,9 @@ class KeepVarianceRule:
 
     Matches ``Div(d, Sqrt(Add(ReduceMean(Pow(d, 2)), eps)))`` and its spellings: the square as
     ``Mul(d, d)`` or inside ``ReduceSumSquare`` and ``ReduceL2``, the end as
-    ``Mul(d, Reciprocal(Sqrt(...)))``, the mean as a sum divided by a count, ``E[x^2] - E[x]^2``,
-    no epsilon, ``Max`` or ``Clip`` in its place, reshapes in between. Squares of activations
-    above 255 overflow FP16 (255.9^2 = 65504).
+    ``Mul(d, Reciprocal(Sqrt(...)))``, the mean as a sum divided by a count, ``E[x^2] - E[x]^2``
+    (then the mean too), no epsilon, ``Max`` or ``Clip`` in its place, reshapes in between. Squares
+    of activations above 255 overflow FP16 (255.9^2 = 65504).
     """
 
     def find(self, context: RuleContext) -> Iterator[Kept]:
@@ -74,6 +74,27 @@ def _follow(context: RuleContext, scope: Scope, node: NodeProto) -> Iterator[Nod
                 square = _find_square(context, reader.scope, name)
                 if square is not None:
                     yield square
+                    yield from _find_mean(reader.scope, square.input[0])
+
+
+def _find_mean(scope: Scope, name: str) -> list[NodeProto]:
+    """Return what computes ``name`` as a mean, from the sum on; empty when it is none.
+
+    Rounded before it is squared, a mean shifts E[x^2] - E[x]^2 by more than the variance itself.
+    """
+    passed: list[NodeProto] = []
+    for _ in range(_MAX_STEPS):
+        node = scope.producer_of(name)
+        if node is None:
+            return []
+        passed.append(node)
+        if node.op_type in _SUMS:
+            return passed
+        data = [n for n in node.input if n and not _is_count(scope, n)]
+        if node.op_type not in _PRODUCTS | MOVERS or len(data) != 1:
+            return []
+        name = data[0]
+    return []
 
 
 def _carries_on(reader: Reader) -> bool:
