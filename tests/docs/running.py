@@ -16,6 +16,8 @@ from tests.docs.page import Block, Command
 from trtdeploy.backends.installed import is_installed
 from trtdeploy.cli.main import run
 
+ELSEWHERE = ("the Jetson", "an H100")
+NETWORK = "a package index"
 NETWORK_VARIABLE = "TRTDEPLOY_DOCS_NETWORK"
 _MODULES = {
     "PyTorch": ("torch", "onnxscript"),
@@ -28,23 +30,21 @@ _SHELL = frozenset("|><&;$*`")
 _TIMEOUT_S = 300
 
 
-def find_lack(need: str) -> str:
-    """Return why a need of a page is not met here; "" where it is.
-
-    Raises:
-        KeyError: The page asks for something that this table does not know.
-    """
-    if need == "a package index":
-        return "" if os.environ.get(NETWORK_VARIABLE) else f"{NETWORK_VARIABLE} is not set"
-    if need in ("the Jetson", "an H100"):
-        return f"runs on {need} only"
-    lacking = [module for module in _MODULES[need] if not is_installed(module)]
-    return f"{', '.join(lacking)} is not installed" if lacking else ""
+def known_needs() -> set[str]:
+    """Return the needs that a page may state."""
+    return {*_MODULES, *ELSEWHERE, NETWORK}
 
 
-def find_lacks(block: Block) -> str:
-    """Return why a block cannot run here; "" where it can."""
-    return "; ".join(filter(None, map(find_lack, block.needs)))
+def find_lacks(block: Block) -> list[str]:
+    """Return why a block cannot run here; empty where it can."""
+    lacks = [f"runs on {need} only" for need in block.needs if need in ELSEWHERE]
+    if NETWORK in block.needs and not os.environ.get(NETWORK_VARIABLE):
+        lacks.append(f"{NETWORK_VARIABLE} is not set")
+    modules = [module for need in block.needs for module in _MODULES.get(need, ())]
+    return [
+        *lacks,
+        *(f"{module} is not installed" for module in modules if not is_installed(module)),
+    ]
 
 
 @dataclass

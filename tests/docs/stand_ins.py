@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -16,12 +17,7 @@ from trtdeploy.core.tensors import SizeRule
 from trtdeploy.graph.export_facts import write_export_facts
 
 _WIDTH, _WORDS = 32, 1000
-_TEXTS = (
-    "The parcel arrived two days late and the box was open.",
-    "How do I change the address of an order that has not shipped?",
-    "Great service!",
-    "The second invoice shows an amount that I never agreed to, please check it again.",
-)
+_LICENCE = Path(__file__).resolve().parents[2] / "LICENSE"
 
 
 def make_detector(name: str = "images") -> ModelProto:
@@ -138,8 +134,11 @@ def _save_fixed_classifier(folder: Path) -> None:
     save(made, folder / "sources" / "small_classifier_batch1.onnx")
 
 
-def _save_sentences(folder: Path) -> None:
-    (folder / "texts.txt").write_text("\n".join(_TEXTS) + "\n", encoding="utf-8")
+def save_sentences(path: Path, count: int = 32) -> None:
+    """Write sentences of the licence, one a line: texts that nobody edits."""
+    text = " ".join(_LICENCE.read_text(encoding="utf-8").split())
+    sentences = [sentence for sentence in re.split(r"(?<=[.;:]) ", text) if len(sentence) > 40]
+    path.write_text("\n".join(sentences[:count]) + "\n", encoding="utf-8")
 
 
 STAND_INS: Final[dict[str, Callable[[Path], None]]] = {
@@ -155,6 +154,6 @@ STAND_INS: Final[dict[str, Callable[[Path], None]]] = {
 
 GIVEN: Final[dict[str, Callable[[Path], None]]] = {
     "docs/yolov8n-jetson-orin-nano.md": lambda folder: save_photos(folder / "photos"),
-    "docs/bert-h100-fp8.md": _save_sentences,
+    "docs/bert-h100-fp8.md": lambda folder: save_sentences(folder / "texts.txt"),
 }
 """Writes what a page expects its reader to bring."""

@@ -13,7 +13,7 @@ EXAMPLES = sorted((ROOT / "models" / "examples").glob("*.py"))
 
 def test_every_example_is_in_the_readme() -> None:
     text = (ROOT / "models" / "README.md").read_text(encoding="utf-8")
-    assert len(EXAMPLES) == 3
+    assert len(EXAMPLES) == 4
     assert [path.stem for path in EXAMPLES if path.stem not in text] == []
 
 

@@ -22,12 +22,13 @@ from trtdeploy.precision.recipe import RECIPES
 
 
 def exported() -> ModelProto:
-    """What exporters leave: a BatchNormalization, a bias as an Add, a moved weight."""
+    """What exporters leave: a BatchNormalization, a reshaped bias as an Add, a moved weight."""
     nodes = [
         conv("x w", "c"),
         op("BatchNormalization", "c gain shift mean var", "n"),
         op("Relu", "n", "r"),
         conv("r w", "d"),
+        op("Reshape", "offset image", "bias"),
         op("Add", "d bias", "e"),
         op("Transpose", "square", "moved", perm=[1, 0]),
         op("MatMul", "e moved", "y", "product"),
@@ -37,7 +38,8 @@ def exported() -> ModelProto:
         *(constant(name, random_array(16, seed=i)) for i, name in enumerate(("gain", "shift"))),
         constant("mean", random_array(16, seed=3)),
         constant("var", np.abs(random_array(16, seed=4)) + 0.1),
-        constant("bias", random_array(1, 16, 1, 1, seed=5)),
+        constant("offset", random_array(16, seed=5)),
+        constant("image", [1, -1, 1, 1], np.int64),
         constant("square", random_array(8, 8, seed=6)),
     ]
     return image_model(nodes, constants)
