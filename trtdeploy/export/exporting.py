@@ -24,7 +24,8 @@ _ADAPTERS: Final[dict[Kind, str]] = {
     "timm": "trtdeploy.export.adapters.timm",
     "transformers": "trtdeploy.export.adapters.transformers",
 }
-_OLDEST_TORCH: Final = (2, 6)
+_OLDEST_TORCH: Final = (2, 10)
+"""Older ones write files that lack pins, module names or the limits of sizes."""
 
 
 def export_model(
@@ -65,7 +66,7 @@ def _require_torch(source: SourceName) -> None:
     version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
     if version < _OLDEST_TORCH:
         raise MissingDependencyError(
-            f"PyTorch {torch.__version__} is too old for exporting; 2.6 or newer is needed",
+            f"PyTorch {torch.__version__} is too old for exporting; 2.10 or newer is needed",
             hint=f"Install it with: {INSTALL}",
         )
 

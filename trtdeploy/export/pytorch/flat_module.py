@@ -29,7 +29,7 @@ class FlatModule(torch.nn.Module):  # type: ignore[misc]  # torch is not followe
 
     def __init__(self, source: TorchSource) -> None:
         super().__init__()
-        # PyTorch 2.6 exports in evaluation mode, then puts everything into the mode of the outer
+        # some exporters end by putting everything into the mode of the outermost module
         self.training = False
         self.trtdeploy_model = source.module  # WRAPPER of graph_edit
         self._arguments = (source.args, dict(source.kwargs))
