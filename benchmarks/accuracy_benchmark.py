@@ -17,13 +17,14 @@ from benchmarks.accuracy_measurement import AccuracyFigures, AccuracyJudge
 from benchmarks.accuracy_models import SEED, AccuracyModel, list_models
 from benchmarks.environments import ROOT
 from benchmarks.tables import render_table
+from trtdeploy.config.calibration import CALIBRATION_METHODS
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.saving import save_model
 from trtdeploy.pipeline.build_key import hash_model
 from trtdeploy.pipeline.calibrating import CalibrationRequest, calibrate_model
-from trtdeploy.precision.calibration.methods import METHODS, MethodChoice
+from trtdeploy.precision.calibration.methods import MethodChoice
 from trtdeploy.precision.calibration.statistics import CalibrationStatistics
 from trtdeploy.precision.quantization.planning import plan_quantization
 from trtdeploy.precision.quantization.preparation import prepare_for_quantization
@@ -110,7 +111,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--network", action="append", default=[], metavar="NAME=FILE", help="of one image input")
     add("--only", action="append", metavar="MODEL", help="default: all that are there")
     add("--recipe", action="append", choices=sorted(RECIPES), help="default: int8")
-    add("--method", action="append", choices=METHODS, help="default: all")
+    add("--method", action="append", choices=CALIBRATION_METHODS, help="default: all")
     add("--pin", action="append", default=[], metavar="PATTERN", help="as trtdeploy build has it")
     add("--seed", type=int, default=SEED, help="of the samples; default: %(default)s")
     add("--json", action="store_true", help="print JSON instead of Markdown")
@@ -127,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.only and model.name not in given.only:
             continue
         started = time.perf_counter()
-        recipes, methods = given.recipe or ["int8"], given.method or METHODS
+        recipes, methods = given.recipe or ["int8"], given.method or CALIBRATION_METHODS
         for row in measure_recipes(model, recipes, methods, given.pin):
             rows.append(row)
             took = time.perf_counter() - started

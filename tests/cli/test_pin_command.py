@@ -97,3 +97,13 @@ def test_wrong_usage(folder: Path, command: list[str], capsys: pytest.CaptureFix
 def test_samples_that_do_not_fit_are_bad_input(folder: Path) -> None:
     np.savez(folder / "data.npz", x=np.zeros((2, 7), np.float32))
     assert run([*COMMAND, "--target", "sqnr=25"]) == 3
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_search(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "none" / "mine.yaml"
+    assert run(["pin", "missing.onnx", "-p", "orin-int8", "-o", str(path)]) == 3
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert f"{path} cannot be written" in printed.err

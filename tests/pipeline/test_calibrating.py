@@ -14,6 +14,7 @@ import pytest
 from onnx import ModelProto
 
 from tests.builders import constant, model, op, save, value
+from trtdeploy.config.calibration import CALIBRATION_METHODS
 from trtdeploy.core.errors import InputError, UsageError
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange
 from trtdeploy.graph.index import build_index
@@ -26,7 +27,7 @@ from trtdeploy.pipeline.calibrating import (
 )
 from trtdeploy.precision.calibration.document import save_statistics
 from trtdeploy.precision.calibration.histogram import MagnitudeHistogram
-from trtdeploy.precision.calibration.methods import METHODS, MethodChoice
+from trtdeploy.precision.calibration.methods import MethodChoice
 from trtdeploy.precision.calibration.statistics import CalibrationStatistics
 from trtdeploy.precision.quantization.planning import plan_quantization
 from trtdeploy.precision.quantization.preparation import prepare_for_quantization
@@ -155,7 +156,7 @@ def test_a_fixed_batch_uses_every_sample_once(tmp_path: Path, batch: int) -> Non
     found = calibrate_model(request(convolutions(batch), tmp_path, VALUES, data))
     assert found.samples == 70
     assert found.histograms["x"] == single.histograms["x"]
-    for method in METHODS:
+    for method in CALIBRATION_METHODS:
         expected = single.compute_thresholds(MethodChoice(method))
         thresholds = found.compute_thresholds(MethodChoice(method))
         assert thresholds == pytest.approx(expected, rel=0.01)
@@ -203,7 +204,7 @@ def test_bad_samples_are_left_out_on_request(tmp_path: Path) -> None:
     ]
     assert "samples left out because of NaN or infinity: 2" in found.notes
     assert found.always_zero == ("z",)
-    for method in METHODS:
+    for method in CALIBRATION_METHODS:
         thresholds = found.compute_thresholds(MethodChoice(method))
         assert all(0 < each < np.inf for each in thresholds.values())
         assert thresholds["z"] == 1.0

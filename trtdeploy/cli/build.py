@@ -44,7 +44,7 @@ def build(
       trtdeploy build yolov8n.onnx --profile orin-fp16
       trtdeploy build bert.onnx -p rtx4090-fp16 --symbol batch=1:8:32
       trtdeploy build yolov8n.onnx -p orin-int8 --calib images/
-      trtdeploy build yolov8n.orin-fp16/     on the device: compile a prepared folder
+      trtdeploy build yolov8n.orin-fp16/     on the device: a prepared folder
 
     \b
     Exit codes:
@@ -57,20 +57,16 @@ def build(
     sink.format = output
     from trtdeploy import api
     from trtdeploy.config.shape_syntax import parse_shape_table
-    from trtdeploy.core.errors import UsageError
     from trtdeploy.pipeline.request import BuildRequest
 
-    if not profile and not model.is_dir():
-        raise UsageError(
-            "build needs --profile", hint="'trtdeploy profiles' lists them, e.g. orin-fp16."
-        )
-    extra = ["build.debug_precision=true"] if debug_precision else []
-    if calibration_method:
-        extra.append(f"calibration.method={calibration_method}")
+    if not model.is_dir():
+        options.require_profile(profile, "build", "orin-fp16")
+    debug = ["build.debug_precision=true"] if debug_precision else []
+    method = options.list_method_overrides(calibration_method)
     request = BuildRequest(
         model=model,
         profile=profile,
-        overrides=(*(overrides or []), *extra),
+        overrides=(*(overrides or []), *debug, *method),
         shapes=parse_shape_table(shapes or [], symbols or [], values or [], shape_json),
         output_dir=output_dir,
         pins=tuple(pins or []),

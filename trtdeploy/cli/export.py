@@ -2,76 +2,31 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING
 
-import typer
-
-from trtdeploy.cli import options
+from trtdeploy.cli import export_options, options
 from trtdeploy.cli.output import OutputFormat, format_rows, sink
 
 if TYPE_CHECKING:
     from trtdeploy.core.tensors import TensorSpec
     from trtdeploy.export.result import ExportResult
 
-Texts = Optional[list[str]]  # noqa: UP045 - typer reads the annotation at run time on Python 3.10
-
 
 def export(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="See below.")],
-    target: Annotated[
-        Path,
-        typer.Option("-o", "--onnx", metavar="FILE", help="To write.", show_default=False),
-    ],
-    inputs: Annotated[
-        Texts,
-        typer.Option(
-            "--input",
-            metavar="NAME:DTYPE:SHAPE",
-            help="An example input, e.g. ids:int64:2x16:0..999; the range at its end is optional.",
-        ),
-    ] = None,
-    dynamic: Annotated[
-        Texts,
-        typer.Option(
-            "--dynamic",
-            metavar="NAME:AXIS=SYMBOL,...",
-            help="Sizes that vary; equal symbols are equal sizes. 'NAME:' alone fixes all.",
-        ),
-    ] = None,
-    multiples: Annotated[
-        Texts,
-        typer.Option("--multiple", metavar="SYMBOL=STEP", help="The model takes multiples only."),
-    ] = None,
-    weights: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--weights", metavar="FILE", help="Trained weights: .pt or .safetensors."),
-    ] = None,
-    config: Annotated[
-        Texts,
-        typer.Option("--config", metavar="KEY=VALUE,...", help="Settings of the model."),
-    ] = None,
+    source: export_options.Source,
+    target: export_options.Target,
+    inputs: export_options.Inputs = None,
+    dynamic: export_options.Dynamic = None,
+    multiples: export_options.Multiples = None,
+    weights: export_options.Weights = None,
+    config: export_options.Config = None,
     profile: options.Profile = "",
-    opset: Annotated[
-        Optional[int],  # noqa: UP045
-        typer.Option("--opset", min=7, help="Default: what --profile needs, else 20."),
-    ] = None,
-    exporter: Annotated[
-        str, typer.Option("--exporter", metavar="auto|dynamo|torchscript", help="Of PyTorch.")
-    ] = "auto",
-    download: Annotated[
-        bool, typer.Option("--download", help="Allow fetching trained weights by name.")
-    ] = False,
-    no_proof: Annotated[
-        bool, typer.Option("--no-proof", help="Do not run the file against its source.")
-    ] = False,
-    prove_at: Annotated[
-        Texts, typer.Option("--prove-at", metavar="SYMBOL=SIZE,SIZE", help="Sizes of the proof.")
-    ] = None,
-    tolerance: Annotated[
-        float,
-        typer.Option("--proof-tolerance", help="Largest error, relative to an output's largest."),
-    ] = 1e-4,
+    opset: export_options.Opset = None,
+    exporter: export_options.Exporter = "auto",
+    download: export_options.Download = False,
+    no_proof: export_options.NoProof = False,
+    prove_at: export_options.ProveAt = None,
+    tolerance: export_options.ProofTolerance = 1e-4,
     output: options.Output = OutputFormat.HUMAN,
 ) -> None:
     """Export a trained model to ONNX, with sizes that vary, and prove the file against it.
@@ -79,12 +34,12 @@ def export(
     SOURCE is one of
 
     \b
-      module:callable             a torch.nn.Module, its class, or a function that makes one
-      torchvision:resnet50        timm:vit_tiny_patch16_224
-      transformers:FOLDER         a folder with config.json and weights, or a name with --download
-      yolov8n.pt, yolov8n.yaml    Ultralytics models, if you have that package (AGPL-3.0)
-      model.pt2, traced.pt        exported programs, TorchScript files
-      model.onnx                  an ONNX file, to be cleaned
+      module:callable           a torch.nn.Module, its class, or what makes one
+      torchvision:resnet50      timm:vit_tiny_patch16_224
+      transformers:FOLDER       config.json and weights; a name with --download
+      yolov8n.pt, yolov8n.yaml  Ultralytics, if you have that package (AGPL-3.0)
+      model.pt2, traced.pt      exported programs, TorchScript files
+      model.onnx                an ONNX file, to be cleaned
 
     PyTorch comes with: pip install 'trtdeploy[export]'. The file's metadata says which sizes the
     model takes and which nodes must stay FP32; 'trtdeploy build' heeds both.
@@ -92,14 +47,15 @@ def export(
     \b
     Examples:
       trtdeploy export yolov8n.pt -o yolov8n.onnx
-      trtdeploy export torchvision:resnet50 --weights resnet50.pth -o resnet50.onnx
-      trtdeploy export net.py:make --input x:float32:1x3x224x224 --dynamic x:0=batch -o net.onnx
+      trtdeploy export torchvision:resnet50 --weights r50.pth -o resnet50.onnx
+      trtdeploy export net.py:make --input x:float32:1x3x224x224 \\
+          --dynamic x:0=batch -o net.onnx
       trtdeploy export transformers:./minilm --profile orin-fp16 -o minilm.onnx
 
     \b
     Exit codes:
-      0  written and proven        1  the file differs from its source; it is not written
-      2  wrong usage               3  the model cannot be exported; module and line are named
+      0  written and proven      1  the file differs from its source: not written
+      2  wrong usage             3  it cannot be exported; module and line named
       4  a package is missing
     """
     sink.format = output

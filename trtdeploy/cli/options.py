@@ -136,6 +136,12 @@ Reference = Annotated[
 Match = Annotated[
     str, typer.Option("--match", metavar="order|rows", help="'rows': rows in any order.")
 ]
+PinFile = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(
+        "--output-file", "-o", metavar="YAML", help="Write a deploy profile with the pins."
+    ),
+]
 Metric = Annotated[
     str, typer.Option("--metric", metavar="NAME", help="top1, miou, or module:function.")
 ]
@@ -158,3 +164,32 @@ JunitFile = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--junit-file", metavar="PATH", help="Write a JUnit file for CI."),
 ]
+
+
+def require_profile(profile: str, command: str, example: str) -> None:
+    """Raise ``UsageError`` when a command that needs ``--profile`` was given none."""
+    if not profile:
+        from trtdeploy.core.errors import UsageError
+
+        raise UsageError(
+            f"{command} needs --profile", hint=f"'trtdeploy profiles' lists them, e.g. {example}."
+        )
+
+
+def list_method_overrides(calibration_method: str) -> tuple[str, ...]:
+    """Return ``--calib-method`` as ``--set`` texts.
+
+    Raises:
+        UsageError: There is no such method.
+    """
+    from trtdeploy.config.calibration import CALIBRATION_METHODS
+    from trtdeploy.core.errors import UsageError
+
+    if not calibration_method:
+        return ()
+    if calibration_method not in CALIBRATION_METHODS:
+        raise UsageError(
+            f"--calib-method {calibration_method!r}: expected one of "
+            + ", ".join(CALIBRATION_METHODS)
+        )
+    return (f"calibration.method={calibration_method}",)

@@ -43,7 +43,7 @@ def parity(
     Examples:
       trtdeploy parity yolov8n.rtx4090-fp16 --reference yolov8n.onnx
       trtdeploy parity mine.onnx -r fp32.onnx -p rtx4090-fp16 --data samples.npz
-      trtdeploy parity folder -r fp32.onnx --data val.npz --metric top1 --max-drop 0.005
+      trtdeploy parity folder -r fp32.onnx --data val.npz --metric top1
 
     \b
     Exit codes:

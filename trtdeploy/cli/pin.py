@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -39,12 +39,7 @@ def pin(
     max_drop: options.MaxDrop = 0.0,
     samples: options.PinSamples = 8,
     most_runs: options.MostRuns = 300,
-    output_file: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(
-            "--output-file", "-o", metavar="YAML", help="Write a deploy profile with the pins."
-        ),
-    ] = None,
+    output_file: options.PinFile = None,
     output: options.Output = OutputFormat.HUMAN,
 ) -> None:
     """Find the nodes that break a precision, and the fewest to pin.
@@ -55,7 +50,7 @@ def pin(
 
     \b
     Examples:
-      trtdeploy pin minilm.onnx -p rtx4090-int8 --calib sentences.npz --target sqnr=25
+      trtdeploy pin minilm.onnx -p orin-int8 --calib texts.npz --target sqnr=25
       trtdeploy pin det.onnx -p orin-fp16 --data pages/ --target max=1%
       trtdeploy pin resnet50.onnx -p orin-int8 --calib images/ --data val.npz
           --metric top1 --max-drop 0.005 -o resnet50.orin-int8.yaml
@@ -63,23 +58,20 @@ def pin(
     \b
     Exit codes:
       0  the target is reached, with the pins that are printed (or without any)
-      1  no set reaches it          2  wrong usage          3  a file cannot be used
+      1  no set reaches it       2  wrong usage       3  a file cannot be used
     """
     sink.format = output
     from trtdeploy import api
     from trtdeploy.config.shape_syntax import parse_shape_table
-    from trtdeploy.core.errors import UsageError
     from trtdeploy.pipeline.pinning_request import PinRequest
 
-    if not profile:
-        raise UsageError(
-            "pin needs --profile", hint="'trtdeploy profiles' lists them, e.g. orin-int8."
-        )
-    extra = [f"calibration.method={calibration_method}"] if calibration_method else []
+    options.require_profile(profile, "pin", "orin-int8")
+    _require_folder(output_file)
+    method = options.list_method_overrides(calibration_method)
     request = PinRequest(
         model=model,
         profile=profile,
-        overrides=(*(overrides or []), *extra),
+        overrides=(*(overrides or []), *method),
         shapes=parse_shape_table(shapes or [], symbols or [], values or [], shape_json),
         pins=tuple(pins or []),
         data=data,
@@ -93,6 +85,17 @@ def pin(
     )
     report = api.find_pins(request, progress=sink.progress)
     _print_report(report, output_file)
+
+
+def _require_folder(output_file: Path | None) -> None:
+    """Refuse a file that could not be written before the search, which takes minutes."""
+    if output_file is not None and not output_file.parent.is_dir():
+        from trtdeploy.core.errors import InputError
+
+        raise InputError(
+            f"{output_file} cannot be written: there is no folder {output_file.parent}",
+            hint="Make the folder first, or choose another place with --output-file.",
+        )
 
 
 def _print_report(report: PinningReport, output_file: Path | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,14 @@ class _Inputs:
     check: CheckReport
     environment: dict[str, Any]
 
-    @property
+    @cached_property
+    def data(self) -> tuple[dict[str, str], ...]:
+        """Path and content hash of all sample inputs; read once, they may be gigabytes."""
+        return tuple(
+            {"path": str(path), "sha256": hash_data(path)} for path in self.request.list_data()
+        )
+
+    @cached_property
     def key(self) -> str:
         """Equal keys mean equal results."""
         return compute_build_key(
@@ -80,8 +88,8 @@ class _Inputs:
                 "profile": {**self.resolved.to_dict(), "source": "", "parents": ""},
                 "shapes": [profile.to_dict() for profile in self.profiles],
                 "pins": self.request.pins,
-                "data": hash_data(self.request.data) if self.request.data else "",
-                "calibration_data": [hash_data(path) for path in self.request.calibration_data],
+                "data": [entry["sha256"] for entry in self.data],
+                "has_parity_data": self.request.data is not None,
                 "synthetic_calibration": self.request.synthetic_calibration,
                 "environment": self.environment,
                 "parity": self.request.check_parity,
@@ -296,7 +304,7 @@ def _prepare(
         "engine": None,
         "profile": inputs.resolved.to_dict(),
         "pins": list(request.pins),
-        "data": [{"path": str(p), "sha256": hash_data(p)} for p in request.list_data()],
+        "data": list(inputs.data),
         "optimization_profiles": [p.to_dict() for p in inputs.profiles],
         "shape_notes": list(inputs.notes),
         "precision": {**typed.plan.to_dict(), "ranges_measured": ranges is not None},

@@ -22,7 +22,7 @@ from trtdeploy.pipeline.calibrating import (
 from trtdeploy.pipeline.progress import ProgressEvent
 from trtdeploy.pipeline.request import BuildRequest
 from trtdeploy.pipeline.steps import StepRunner
-from trtdeploy.precision.calibration.methods import MethodChoice
+from trtdeploy.precision.calibration.methods import DEFAULT_METHODS, MethodChoice
 from trtdeploy.precision.calibration.statistics import CalibrationStatistics
 from trtdeploy.precision.pins import parse_pin
 from trtdeploy.precision.quantization.audit import audit_quantization
@@ -33,9 +33,6 @@ from trtdeploy.precision.recipe import Recipe, find_recipe, make_weak_recipe
 from trtdeploy.precision.typed_model import TypedModel
 
 STEP = "calibrate"
-_METHODS = {"int8": "entropy", "fp8": "minmax"}
-"""By 8-bit type, where the deploy profile names none. FP8 gains nothing from clipping: its error is
-relative."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,9 @@ def choose_methods(section: CalibrationSection, recipe: Recipe) -> MethodChoice:
     """Return how thresholds are found: as the deploy profile says, else as suits the type."""
     kind = recipe.quantized or INT8
     return MethodChoice(
-        section.method or _METHODS[kind.name], tuple(section.methods.items()), section.percentile
+        section.method or DEFAULT_METHODS[kind.name],
+        tuple(section.methods.items()),
+        section.percentile,
     )
 
 

@@ -122,3 +122,9 @@ def test_a_node_that_would_crash_onnx_is_carried_over() -> None:
     assert [o.domain for o in found.proto.opset_import] == ["", "acme"]
     assert {node.op_type: node.domain for node in found.graph.node}["EyeLike"] == ""
     assert found.opset == 22
+
+
+def test_an_opset_that_onnx_does_not_know_is_refused_in_plain_words() -> None:
+    with pytest.raises(ModelFileError, match="knows opsets up to") as caught:
+        UpgradeOpsetPass(99)(in_memory(old_model()))
+    assert "Assert" not in caught.value.message

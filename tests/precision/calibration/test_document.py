@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.precision.calibration.test_statistics import count, make_statistics
+from trtdeploy.config.calibration import CALIBRATION_METHODS
 from trtdeploy.core.errors import InputError
 from trtdeploy.precision.calibration.document import (
     LARGEST_FILE_BYTES,
@@ -26,7 +27,7 @@ from trtdeploy.precision.calibration.document import (
 )
 from trtdeploy.precision.calibration.histogram import FINITE_BINS
 from trtdeploy.precision.calibration.histogram_text import format_counts, parse_histogram
-from trtdeploy.precision.calibration.methods import METHODS, MethodChoice
+from trtdeploy.precision.calibration.methods import MethodChoice
 from trtdeploy.precision.quantization.scheme import FP8_E4M3
 
 CHOICE = MethodChoice("entropy", (("act", "minmax"),))
@@ -38,7 +39,7 @@ def test_what_is_saved_is_read_back(tmp_path: Path) -> None:
     save_statistics(statistics, path, CHOICE)
     loaded = load_statistics(path)
     assert loaded == statistics
-    for method in METHODS:
+    for method in CALIBRATION_METHODS:
         choice = MethodChoice(method)
         assert loaded.compute_thresholds(choice) == statistics.compute_thresholds(choice)
     assert [file.name for file in tmp_path.iterdir()] == ["calibration.json"]
@@ -64,7 +65,7 @@ def test_people_find_what_they_look_for() -> None:
     act, dead = document["tensors"]["act"], document["tensors"]["dead"]
     assert (act["method"], act["threshold"]) == ("minmax", act["amax"])
     assert act["amax"] == statistics.histograms["act"].amax
-    assert list(act["thresholds"]) == list(METHODS)
+    assert list(act["thresholds"]) == list(CALIBRATION_METHODS)
     assert (act["count"], act["one_sided"], act["always_zero"]) == (5000, False, False)
     assert (dead["threshold"], dead["one_sided"], dead["always_zero"]) == (1.0, True, True)
 

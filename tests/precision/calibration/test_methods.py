@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trtdeploy.config.calibration import CALIBRATION_METHODS
 from trtdeploy.core.errors import UsageError
 from trtdeploy.precision.calibration.entropy import LEVELS, LINEAR_BINS, MOST_CLIPPING
 from trtdeploy.precision.calibration.histogram import MagnitudeHistogram, find_bins, find_edges
-from trtdeploy.precision.calibration.methods import METHODS, MethodChoice, find_threshold
+from trtdeploy.precision.calibration.methods import MethodChoice, find_threshold
 from trtdeploy.precision.calibration.squared_error import list_levels
 from trtdeploy.precision.quantization.scheme import FP8_E4M3, FP8_E5M2, INT8, QuantizedType
 
@@ -229,7 +230,7 @@ def test_fp8_hardly_clips() -> None:
 
 @given(
     st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), max_size=8),
-    st.sampled_from(METHODS),
+    st.sampled_from(CALIBRATION_METHODS),
     st.sampled_from(KINDS),
 )
 def test_thresholds_are_positive_and_at_most_amax(
@@ -240,7 +241,7 @@ def test_thresholds_are_positive_and_at_most_amax(
     assert 0 < found <= (histogram.amax or 1.0)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", CALIBRATION_METHODS)
 @pytest.mark.parametrize(
     ("values", "expected"),
     [

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from trtdeploy.config.calibration import CALIBRATION_METHODS
 from trtdeploy.core.errors import InputError, UsageError
 from trtdeploy.precision.calibration.histogram import MagnitudeHistogram
-from trtdeploy.precision.calibration.methods import METHODS, MethodChoice, find_threshold
+from trtdeploy.precision.calibration.methods import MethodChoice, find_threshold
 from trtdeploy.precision.calibration.statistics import (
     CalibrationData,
     CalibrationStatistics,
@@ -54,7 +55,7 @@ def test_each_tensor_gets_the_threshold_of_its_method() -> None:
 
 def test_methods_and_kinds_can_be_compared() -> None:
     statistics = make_statistics()
-    choices = [MethodChoice(each, percentile=99.0) for each in METHODS]
+    choices = [MethodChoice(each, percentile=99.0) for each in CALIBRATION_METHODS]
     thresholds = [statistics.compute_thresholds(each)["x"] for each in choices]
     assert len(set(thresholds)) > 2
     assert max(thresholds) == statistics.histograms["x"].amax

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from onnx import ModelProto, helper, version_converter
+from onnx import ModelProto, defs, helper, version_converter
+from onnx import __version__ as version
 
 from trtdeploy.core.errors import ModelFileError
 from trtdeploy.graph.model import ONNX_DOMAINS, ONNX_ERRORS, OnnxModel, walk_nodes
@@ -41,6 +42,12 @@ class UpgradeOpsetPass:
 
     def _convert(self, model: OnnxModel) -> None:
         before = model.opset
+        if self.opset > defs.onnx_opset_version():
+            raise ModelFileError(
+                f"{model.path}: opset {before} cannot be raised to {self.opset}: onnx {version} "
+                f"knows opsets up to {defs.onnx_opset_version()}",
+                hint="Ask for a lower one, or upgrade the onnx package.",
+            )
         try:
             converted = _convert_safely(model.proto, self.opset)
         except ONNX_ERRORS as error:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from trtdeploy.config.calibration import CALIBRATION_METHODS
 from trtdeploy.core.errors import InputError
 from trtdeploy.core.files import save_text
 from trtdeploy.precision.calibration.histogram import FINITE_BINS, MagnitudeHistogram
@@ -16,7 +17,7 @@ from trtdeploy.precision.calibration.histogram_text import (
     format_counts,
     parse_histogram,
 )
-from trtdeploy.precision.calibration.methods import METHODS, MethodChoice, find_threshold
+from trtdeploy.precision.calibration.methods import MethodChoice, find_threshold
 from trtdeploy.precision.calibration.statistics import CalibrationData, CalibrationStatistics
 from trtdeploy.precision.quantization.scheme import INT8, QuantizedType
 
@@ -171,8 +172,9 @@ def _to_valid(text: str) -> str:
 def _describe_tensor(
     found: MagnitudeHistogram, method: str, methods: MethodChoice, kind: QuantizedType
 ) -> dict[str, Any]:
-    thresholds = {
-        each: find_threshold(found, each, kind, percentile=methods.percentile) for each in METHODS
+    thresholds: dict[str, float] = {
+        each: find_threshold(found, each, kind, percentile=methods.percentile)
+        for each in CALIBRATION_METHODS
     }
     first_bin, counts = format_counts(found)
     is_empty = found.minimum > found.maximum
