@@ -4,8 +4,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 TEST_VENV ?= .venv-test
-DOCS_VENV ?= .venv-docs
-PYTEST_ARGS ?=
+EXPORT_VENV ?= .venv-export
+PYTEST_ARGS ?= -n auto --maxprocesses 8
 
 MODEL := pp-ocrv6-det
 MODEL_FILE := models/downloads/PP-OCRv6_det_small.onnx
@@ -27,16 +27,16 @@ define create_venv
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-docs test-gpu lint clean python-version
+.PHONY: help demo test test-export test-gpu lint clean python-version
 
 help:
 	@echo "make demo   fetch a real model and compile its $(PROFILE) engine into $(DEMO_DIR)/"
-	@echo "make test   lint, types, layers and all tests in $(TEST_VENV)/"
-	@echo "make test-docs exports and the pages of docs/ with PyTorch and real models; installs several GB"
-	@echo "make test-gpu  the tests that need a GPU and TensorRT; elsewhere they say why not"
-	@echo "make lint   the same without the tests"
+	@echo "make test   lint, types, layers and all tests but the two kinds below, in $(TEST_VENV)/"
+	@echo "make test-export  the tests that need PyTorch, and its pages of docs/; installs several GB"
+	@echo "make test-gpu     the tests that need a GPU and TensorRT; elsewhere they say why not"
+	@echo "make lint   lint, types and layers alone"
 	@echo "make clean  remove the environments, downloads, builds and caches"
-	@echo "PYTHON=... chooses the interpreter, PYTEST_ARGS='-n auto -k fp16' goes to pytest"
+	@echo "PYTHON=... chooses the interpreter, PYTEST_ARGS='-k fp16' goes to pytest"
 
 python-version:
 	@command -v "$(PYTHON)" >/dev/null || { \
@@ -47,12 +47,12 @@ python-version:
 
 # Installed as a user gets it, a wheel with the profiles inside; hence anew when a source changes.
 $(VENV)/.installed: pyproject.toml $(SOURCES) | python-version
-	$(call create_venv,$(VENV))
+	$(call create_venv,$(VENV),500 MB)
 	$(VENV)/bin/python -m pip install --quiet ".[rtx]"
 	@touch $@
 
 $(TEST_VENV)/.installed: pyproject.toml | python-version
-	$(call create_venv,$(TEST_VENV))
+	$(call create_venv,$(TEST_VENV),600 MB)
 	$(TEST_VENV)/bin/python -m pip install --quiet --editable ".[rtx,dev]"
 	@touch $@
 
@@ -71,20 +71,18 @@ lint: $(TEST_VENV)/.installed
 	$(TEST_VENV)/bin/mypy
 	$(TEST_VENV)/bin/lint-imports
 
+# Pages of docs/ fetch models from the package index that these environments came from.
 test: lint
-	$(TEST_VENV)/bin/python -m pytest $(PYTEST_ARGS)
+	TRTDEPLOY_DOCS_NETWORK=1 $(TEST_VENV)/bin/python -m pytest $(PYTEST_ARGS)
 
-# What CI leaves out of the pages, as a reader runs it: exports need PyTorch and the packages that
-# models come from, and trtdeploy models fetch needs a package index.
-$(DOCS_VENV)/.installed: pyproject.toml | python-version
-	$(call create_venv,$(DOCS_VENV))
-	$(DOCS_VENV)/bin/python -m pip install --quiet --editable ".[export,rtx,images,dev]" \
+$(EXPORT_VENV)/.installed: pyproject.toml | python-version
+	$(call create_venv,$(EXPORT_VENV),7 GB)
+	$(EXPORT_VENV)/bin/python -m pip install --quiet --editable ".[export,rtx,images,dev]" \
 	    torchvision timm transformers ultralytics
 	@touch $@
 
-test-docs: $(DOCS_VENV)/.installed
-	TRTDEPLOY_DOCS_NETWORK=1 $(DOCS_VENV)/bin/python -m pytest tests/test_documentation.py tests/export \
-	    $(PYTEST_ARGS)
+test-export: $(EXPORT_VENV)/.installed
+	TRTDEPLOY_DOCS_NETWORK=1 $(EXPORT_VENV)/bin/python -m pytest -m pytorch $(PYTEST_ARGS)
 
 # The environment needs what the machine runs engines with: give PYTHON one that has JetPack's
 # TensorRT, or EXTRAS=tensorrt; and EXTRAS=cuda or pycuda for the memory of the GPU.
@@ -93,5 +91,5 @@ test-gpu: $(TEST_VENV)/.installed
 	$(TEST_VENV)/bin/python -m pytest -m gpu $(PYTEST_ARGS)
 
 clean:
-	rm -rf $(VENV) $(TEST_VENV) $(DOCS_VENV) build dist models/downloads $(CACHES)
+	rm -rf $(VENV) $(TEST_VENV) $(EXPORT_VENV) build dist models/downloads $(CACHES)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,7 +1,7 @@
-"""README and docs: every ``console`` block runs, in order, in one folder per page.
+"""README and docs: every ``console`` block runs, in order, in one folder per page, as shown.
 
-Twice, where a page needs packages that CI has not: with small models in place of what the skipped
-commands would have made, everywhere; and as shown, where ``make test-docs`` brought the packages.
+A page that needs PyTorch runs under ``make test-export``, which has it. Commands for a GPU are
+skipped, each with the reason.
 """
 
 from __future__ import annotations
@@ -9,18 +9,17 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.docs.given import GIVEN
 from tests.docs.page import Block, load_page
-from tests.docs.running import ELSEWHERE, PageRun, find_lacks, known_needs
-from tests.docs.stand_ins import GIVEN, STAND_INS
+from tests.docs.running import ELSEWHERE, PYTORCH, PageRun, find_lacks, known_needs
 from trtdeploy.backends.installed import is_installed
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-COMMANDED = [page for page in PAGES if any(block.commands for block in load_page(page))]
-DEMANDING = [page for page in COMMANDED if any(block.needs for block in load_page(page))]
 COLUMNS = "100"
 
 
@@ -32,9 +31,14 @@ def nothing(folder: Path) -> None:
     """For a page that expects nothing of its reader."""
 
 
-needs_rtx = pytest.mark.skipif(
-    not is_installed("tensorrt_rtx"), reason="TensorRT-RTX is not installed"
-)
+def list_pages_with_commands() -> list[Any]:
+    found = []
+    for page in PAGES:
+        blocks = load_page(page)
+        frameworks = [pytest.mark.pytorch] if any(PYTORCH in b.needs for b in blocks) else []
+        if any(block.commands for block in blocks):
+            found.append(pytest.param(page, id=name_of(page), marks=frameworks))
+    return found
 
 
 @pytest.fixture
@@ -46,36 +50,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@needs_rtx
-@pytest.mark.parametrize("page", COMMANDED, ids=name_of)
-def test_a_page_works_with_what_the_project_itself_needs(
-    page: Path, folder: Path, subtests: pytest.Subtests
-) -> None:
-    GIVEN.get(name_of(page), nothing)(folder)
-    before = {path.stem for path in folder.rglob("*.onnx")}
-    STAND_INS.get(name_of(page), nothing)(folder)
-    stand_ins = {path.stem for path in folder.rglob("*") if path.suffix in (".onnx", ".npz")}
-    run = PageRun(folder, frozenset(stand_ins - before))
-    for block in load_page(page):
-        if not block.needs:
-            run.follow(block)
-            continue
-        with subtests.test("block"):
-            pytest.skip(f"{name_of(page)}, line {block.line}: needs {', '.join(block.needs)}")
-
-
-@needs_rtx
-@pytest.mark.slow
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize("page", DEMANDING, ids=name_of)
-def test_a_page_prints_what_it_shows(page: Path, folder: Path) -> None:
-    blocks = [block for block in load_page(page) if not set(block.needs) & set(ELSEWHERE)]
-    lacks = sorted({lack for block in blocks for lack in find_lacks(block)})
-    if lacks:
+@pytest.mark.skipif(not is_installed("tensorrt_rtx"), reason="TensorRT-RTX is not installed")
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("page", list_pages_with_commands())
+def test_a_page_prints_what_it_shows(page: Path, folder: Path, subtests: pytest.Subtests) -> None:
+    blocks = load_page(page)
+    if lacks := sorted({lack for block in blocks for lack in find_lacks(block)}):
         pytest.skip(f"{name_of(page)}: {'; '.join(lacks)}")
     GIVEN.get(name_of(page), nothing)(folder)
     run = PageRun(folder)
     for block in blocks:
+        if elsewhere := sorted(set(block.needs) & set(ELSEWHERE)):
+            with subtests.test("block"):
+                pytest.skip(f"{name_of(page)}, line {block.line}: runs on {elsewhere[0]} only")
+            continue
         run.follow(block)
 
 
@@ -83,6 +71,20 @@ def test_every_need_is_one_that_tests_know() -> None:
     blocks = [block for page in PAGES for block in load_page(page)]
     assert len(blocks) >= 8
     assert {need for block in blocks for need in block.needs} <= known_needs()
+
+
+def test_what_pages_install_is_what_they_are_run_with() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+    [there] = [words for words in list_installed(makefile) if "torchvision" in words]
+    for page in (ROOT / "docs").glob("*.md"):
+        for words in list_installed(page.read_text(encoding="utf-8")):
+            assert words <= there | {"trtdeploy"}, name_of(page)
+
+
+def list_installed(text: str) -> list[set[str]]:
+    """Return the packages and extras of every ``pip install`` of a text."""
+    commands = re.findall(r"pip install ([^#\n`]+)", text)
+    return [set(re.findall(r"[\w-]{2,}", words)) - {"--quiet", "--editable"} for words in commands]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

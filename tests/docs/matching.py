@@ -14,7 +14,6 @@ _FIGURES = (
     re.compile(rf"\b\d+(?= ?{_UNITS}(?![\w]))"),
 )
 _ANYTHING = "..."
-_LABEL = re.compile(r"^ {0,2}(?P<label>[^\s.]\S*)")
 
 
 def explain_mismatch(shown: Sequence[str], printed: str) -> str:
@@ -28,22 +27,6 @@ def explain_mismatch(shown: Sequence[str], printed: str) -> str:
     if re.fullmatch(pattern, normalize(printed), re.DOTALL):
         return ""
     return _diff(list(shown), printed.splitlines())
-
-
-def explain_missing_labels(shown: Sequence[str], printed: str) -> str:
-    """Return "" where the first words of the shown lines are printed in that order.
-
-    For a page that is tried with a smaller model than the one it shows.
-    """
-    wanted, found = read_labels(shown), read_labels(printed.splitlines())
-    rest = iter(found)
-    return "" if all(label in rest for label in wanted) else _diff(wanted, found)
-
-
-def read_labels(lines: Sequence[str]) -> list[str]:
-    """Return the first word of every line that is no continuation of another."""
-    matches = (_LABEL.match(line) for line in lines)
-    return [match["label"] for match in matches if match]
 
 
 def normalize(text: str) -> str:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.docs.matching import explain_mismatch, explain_missing_labels
+from tests.docs.matching import explain_mismatch
 
 PRINTED = """\
   load         0.1 s  opset 20, 326 nodes
@@ -37,9 +37,3 @@ def test_figures_of_the_day_and_wrapping_may_differ(shown: list[str]) -> None:
 )
 def test_everything_else_may_not(shown: list[str]) -> None:
     assert explain_mismatch(shown, PRINTED) != ""
-
-
-def test_labels_are_compared_in_order() -> None:
-    assert explain_missing_labels(["  load  9 s", "...", "parity  fail"], PRINTED) == ""
-    assert "-engine" in explain_missing_labels(["engine  x", "parity  pass"], PRINTED)
-    assert explain_missing_labels(["parity  pass", "folder  x"], PRINTED) != ""

@@ -17,6 +17,7 @@ def test_every_example_is_in_the_readme() -> None:
     assert [path.stem for path in EXAMPLES if path.stem not in text] == []
 
 
+@pytest.mark.pytorch
 @pytest.mark.parametrize(
     ("name", "shape"), [("small_classifier", (2, 10)), ("small_encoder", (2, 32))]
 )

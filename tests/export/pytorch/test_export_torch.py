@@ -22,6 +22,8 @@ from trtdeploy.graph.loading import load_model
 pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'trtdeploy[export]'")
 pytest.importorskip("onnxscript", reason="onnxscript is not installed")
 
+pytestmark = pytest.mark.pytorch
+
 MODULES = "tests.export.pytorch.modules"
 
 

@@ -17,6 +17,8 @@ from trtdeploy.export.result import ExportResult
 pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'trtdeploy[export]'")
 pytest.importorskip("onnxscript", reason="onnxscript is not installed")
 
+pytestmark = pytest.mark.pytorch
+
 IMAGES = ("batch", 3, "height", "width")
 
 

@@ -19,6 +19,8 @@ torch = pytest.importorskip(
 )
 pytest.importorskip("onnxscript", reason="onnxscript is not installed")
 
+pytestmark = pytest.mark.pytorch
+
 SOURCE = """
 import torch
 from torch import nn
