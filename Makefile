@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 TEST_VENV ?= .venv-test
 EXPORT_VENV ?= .venv-export
-PYTEST_ARGS ?= -n auto --maxprocesses 8
+PYTEST_ARGS ?=
 
 MODEL := pp-ocrv6-det
 MODEL_FILE := models/downloads/PP-OCRv6_det_small.onnx
@@ -73,7 +73,7 @@ lint: $(TEST_VENV)/.installed
 
 # Pages of docs/ fetch models from the package index that these environments came from.
 test: lint
-	TRTDEPLOY_DOCS_NETWORK=1 $(TEST_VENV)/bin/python -m pytest $(PYTEST_ARGS)
+	TRTDEPLOY_DOCS_NETWORK=1 $(TEST_VENV)/bin/python -m pytest -n auto --maxprocesses 8 $(PYTEST_ARGS)
 
 $(EXPORT_VENV)/.installed: pyproject.toml | python-version
 	$(call create_venv,$(EXPORT_VENV),7 GB)
@@ -81,6 +81,7 @@ $(EXPORT_VENV)/.installed: pyproject.toml | python-version
 	    torchvision timm transformers ultralytics
 	@touch $@
 
+# One process: PyTorch uses every core by itself.
 test-export: $(EXPORT_VENV)/.installed
 	TRTDEPLOY_DOCS_NETWORK=1 $(EXPORT_VENV)/bin/python -m pytest -m pytorch $(PYTEST_ARGS)
 

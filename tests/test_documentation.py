@@ -6,6 +6,7 @@ skipped, each with the reason.
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 from pathlib import Path
@@ -45,6 +46,8 @@ def list_pages_with_commands() -> list[Any]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", COLUMNS)
+    # a slow machine says in between that it is still at work
+    monkeypatch.setattr("trtdeploy.cli.output._SILENCE_S", math.inf)
     monkeypatch.setenv("YOLO_CONFIG_DIR", str(tmp_path / "settings"))
     shutil.copytree(ROOT / "models" / "examples", tmp_path / "models" / "examples")
     return tmp_path
