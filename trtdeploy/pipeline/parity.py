@@ -241,5 +241,6 @@ def _can_repeat(recipe: Recipe, request: ParityRequest) -> bool:
 def describe_verdict(report: ParityReport) -> str:
     """Return one line: verdict, label, how many comparisons."""
     count = sum(len(point.outputs) for point in report.points)
+    plural = "" if count == 1 else "s"
     made_up = ", synthetic inputs" if report.is_synthetic else ""
-    return f"{report.verdict.value}, {report.label}, {count} comparisons{made_up}"
+    return f"{report.verdict.value}, {report.label}, {count} comparison{plural}{made_up}"
