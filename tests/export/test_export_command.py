@@ -49,6 +49,10 @@ def test_the_api_and_its_export_import_no_framework() -> None:
         (["resnet50"], 2, "module:callable"),
         (["timm:x", "--input", "x:float32"], 2, "NAME:DTYPE:SHAPE"),
         (["timm:x", "--exporter", "magic"], 2, "auto, dynamo, torchscript"),
+        (["timm:x", "--proof-tolerance", "nan"], 2, "--proof-tolerance nan: expected a number"),
+        (["timm:x", "--proof-tolerance", "inf"], 2, "expected a number above 0"),
+        (["timm:x", "--proof-tolerance", "-1"], 2, "expected a number above 0"),
+        (["timm:x", "--proof-tolerance", "0"], 2, "expected a number above 0"),
         (["missing.pt2"], 3, "does not exist"),
     ],
 )

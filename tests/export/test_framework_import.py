@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from trtdeploy.core.errors import MissingDependencyError
-from trtdeploy.export.framework_import import explain_broken_framework, import_framework
+from trtdeploy.core.errors import InputError, MissingDependencyError, NotPossibleError
+from trtdeploy.export.framework_import import (
+    explain_broken_framework,
+    explain_failed_build,
+    import_framework,
+)
 
 
 def test_an_absent_package_says_how_to_get_it() -> None:
@@ -40,3 +44,25 @@ def test_the_innermost_reason_is_named() -> None:
     outer = ModuleNotFoundError("Could not import module 'BertModel'")
     outer.__cause__ = inner
     assert "torchvision::nms" in explain_broken_framework("torchvision.models", outer).message
+
+
+class ConnectError(Exception):
+    """As clients raise it that know no ``OSError``."""
+
+
+@pytest.mark.parametrize(
+    ("error", "downloads", "kind"),
+    [
+        (TypeError("no setting 'x'"), False, InputError),
+        (TypeError("no setting 'x'"), True, InputError),
+        (OSError("no route"), True, NotPossibleError),
+        (ConnectError("no route"), True, NotPossibleError),
+        (ConnectError("no route"), False, InputError),
+    ],
+)
+def test_the_network_is_told_from_settings(
+    error: Exception, downloads: bool, kind: type[Exception]
+) -> None:
+    found = explain_failed_build("timm:x", error, downloads=downloads)
+    assert type(found) is kind
+    assert str(error) in found.message

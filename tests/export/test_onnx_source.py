@@ -70,9 +70,11 @@ def test_a_batch_that_a_reshape_fixes_is_freed(tmp_path: Path) -> None:
     np.testing.assert_allclose(both, alone, rtol=1e-6, atol=1e-6)
 
 
-def test_samples_that_a_reshape_mixes_are_kept_apart(tmp_path: Path) -> None:
-    result = clean(reshaped([1, 6, -1]), tmp_path)
+def test_samples_that_a_reshape_mixes_are_kept_apart_when_asked(tmp_path: Path) -> None:
+    result = clean(reshaped([1, 6, -1]), tmp_path, dynamic=BATCH)
     assert "[1, 6, -1] became [0, 6, -1]" in " ".join(result.changes)
+    assert "the source gives other results at batch=2" in " ".join(result.notes)
+    assert result.proof.batch_independent is True
     assert result.outputs[0].shape == ("batch", 6, 1)
     x = random_array(2, 3, 8, 8)
     both = run(result.path, x=x)["y"]
@@ -321,6 +323,9 @@ def test_the_proof_can_be_left_out(tmp_path: Path) -> None:
         ({"multiples": {"height": 32}}, "no dynamic axis 'height'"),
         ({"config": ("eval=1",)}, "no such setting"),
         ({"weights": Path("w.pt")}, "--weights"),
+        ({"exporter": "torchscript"}, "--exporter"),
+        ({"proof": ProofOptions(sizes={"heigt": (64,)})}, "--prove-at heigt: no such"),
+        ({"proof": ProofOptions(sizes={"N": (33,)}), "multiples": {"N": 32}}, "multiples of 32"),
         ({"inputs": (InputSpec("x", DType.FLOAT32, (1, 5)),)}, "1x5"),
         ({"inputs": (InputSpec("x", DType.INT64, (1, 4)),)}, "int64"),
     ],

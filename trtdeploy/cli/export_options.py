@@ -60,5 +60,7 @@ ProveAt = Annotated[
 ]
 ProofTolerance = Annotated[
     float,
-    typer.Option("--proof-tolerance", help="Largest error, relative to an output's largest."),
+    typer.Option(
+        "--proof-tolerance", help="Largest error, relative to the largest values around it."
+    ),
 ]

@@ -28,6 +28,8 @@ _OUTSIDE_CAUSES = frozenset(
         errno.EISDIR,
         errno.ELOOP,
         errno.EIO,
+        errno.EEXIST,
+        errno.ENOTEMPTY,
     }
 )
 

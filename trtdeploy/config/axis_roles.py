@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -91,10 +91,23 @@ def find_dynamic_axes(inputs: Sequence[TensorSpec]) -> tuple[DynamicAxis, ...]:
             # A file may say "?" for height and for width; that does not make them equal.
             places.setdefault((symbol, place if is_anonymous(symbol) else None), []).append(place)
     specs = {spec.name: spec for spec in inputs}
+    others = _find_other_letters({symbol: tied for (symbol, _), tied in places.items()})
     return tuple(
-        DynamicAxis(symbol, _find_role(symbol, tied, specs), tuple(tied))
+        DynamicAxis(
+            symbol, "other" if symbol in others else _find_role(symbol, tied, specs), tuple(tied)
+        )
         for (symbol, _), tied in places.items()
     )
+
+
+def _find_other_letters(places: Mapping[str, Sequence[AxisPlace]]) -> set[str]:
+    """Return letters that name no batch, since another symbol does: the n of ``b x n``.
+
+    The batch is the one on a first axis; where there is none, the one that comes first.
+    """
+    named = [symbol for symbol in places if find_role_by_name(symbol) == "batch"]
+    batch = min(named, key=lambda symbol: min(p.axis for p in places[symbol]) > 0, default="")
+    return {symbol for symbol in named if symbol != batch and symbol.lower() in _ROLE_LETTERS}
 
 
 def find_role_by_name(symbol: str) -> AxisRole | None:

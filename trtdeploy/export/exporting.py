@@ -53,7 +53,8 @@ def export_model(
     adapter: Any = importlib.import_module(_ADAPTERS[source.kind])
     torch_exporting: Any = importlib.import_module("trtdeploy.export.pytorch.exporting")
     steps = StepRunner(progress)
-    with steps.run("load") as step:
+    autocast: Any = importlib.import_module("trtdeploy.export.pytorch.autocast")
+    with steps.run("load") as step, autocast.remember_autocast():
         loaded = adapter.load_source(request, source.name)
         step.detail = f"{source.kind} {source.name}"
     result: ExportResult = torch_exporting.export_torch(loaded, request, steps)
@@ -77,8 +78,10 @@ def refuse_options(request: ExportRequest, kind: str, *names: str) -> None:
     Raises:
         UsageError: One of the named fields of the request is set.
     """
+    defaults = ExportRequest(request.source, request.output)
     for name in names:
-        if getattr(request, name):
+        if getattr(request, name) != getattr(defaults, name):
+            option = "--input" if name == "inputs" else f"--{name}"
             raise UsageError(
-                f"--{name} has no meaning for a {kind} source", hint=f"Leave --{name} out."
+                f"{option} has no meaning for a {kind} source", hint=f"Leave {option} out."
             )

@@ -17,8 +17,8 @@ from trtdeploy.core.files import sync_folder
 def open_output_file(output: Path) -> Iterator[Path]:
     """Yield a path of the same name in a folder of its own; move what is there when all went well.
 
-    The folder lies beside ``output``, so that moving is renaming. Files beside the yielded path
-    (``<name>.data``) move along, before it.
+    The folder lies beside ``output``, so that moving is renaming. A data file beside the yielded
+    path (``<name>.data``) moves along; that of the file which was there before goes.
 
     Raises:
         UsageError: ``output`` is a folder.
@@ -43,8 +43,14 @@ def open_output_file(output: Path) -> Iterator[Path]:
 
 def _publish(folder: Path, output: Path) -> None:
     made = sorted(folder.iterdir(), key=lambda path: path.name == output.name)
+    data = output.with_name(output.name + ".data")
+    has_data, replaces = (folder / data.name).exists(), output.exists()
+    if has_data:
+        output.unlink(missing_ok=True)  # were moving interrupted, it would read another's weights
     mask = os.umask(0)
     os.umask(mask)
     for path in made:
         path.chmod(0o666 & ~mask)
         path.replace(output.with_name(path.name))
+    if replaces and not has_data:
+        data.unlink(missing_ok=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,13 @@ _DROPPED = frozenset({"Constant", "Identity"})
 """Normalisation makes them initializers or removes them; a pin of theirs would match nothing."""
 GENERATED_CODE = "<eval_with_key>"
 """What PyTorch calls the file of code it generated, with a number behind it."""
-_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_FRAMES = (
+    re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)'),
+    re.compile(r"^(?P<file>.+)\((?P<line>\d+)\): ", re.MULTILINE),
+)
+"""As the dynamo exporter writes a stack trace, and as the TorchScript exporter does."""
+_WHOLE, _MUCH = 0.9, 0.5
+"""Shares of a model's nodes from which pins say nothing, and from which they cost much."""
 
 
 @dataclass(frozen=True)
@@ -59,39 +65,47 @@ def find_region(module: str, file: str, line: int) -> Fp32Region:
     return Fp32Region(module, file, inner.lineno, inner.end_lineno or inner.lineno)
 
 
-def find_pins(
-    model: OnnxModel, regions: Sequence[Fp32Region]
-) -> tuple[tuple[str, ...], list[Fp32Region]]:
-    """Return node-name patterns for regions, and the regions that left no node.
+def find_pins(model: OnnxModel, regions: Sequence[Fp32Region]) -> tuple[tuple[str, ...], list[str]]:
+    """Return node-name patterns for regions, and notes on them for the user.
 
     Nodes must carry the exporter's stack traces where lines are to tell them apart; without
-    those, the whole module of the region is pinned.
+    those, the whole module of the region is pinned. Regions that make up the whole model are none:
+    that is what the switch of unused mixed precision looks like.
     """
     nodes = [node for node in walk_nodes(model.graph) if node.op_type not in _DROPPED]
-    traced = any(_read_frames(node) for node in nodes)
+    traces = {node.name: _read_frames(node) for node in nodes}
     pinned: set[str] = set()
-    missing: list[Fp32Region] = []
+    notes: list[str] = []
     for region in regions:
-        found = set(_find_nodes(nodes, region, by_line=traced and bool(region.file)))
+        found = _find_nodes(traces, region)
         pinned |= found
         if not found:
-            missing.append(region)
-    return tuple(compress_names(pinned, [node.name for node in nodes])), missing
+            notes.append(
+                f"the FP32 block in {region.module or 'the model'} left no node: nothing to pin"
+            )
+    share = f"autocast is turned off around {len(pinned)} of {len(nodes)} nodes"
+    if len(pinned) > _WHOLE * len(nodes):
+        notes.append(f"{share}, as where mixed precision is not in use: none is kept in FP32")
+        return (), notes
+    if len(pinned) > _MUCH * len(nodes):
+        notes.append(f"{share}: all these stay in FP32, which costs speed")
+    return tuple(compress_names(pinned, [node.name for node in nodes])), notes
 
 
-def _find_nodes(nodes: Iterable[NodeProto], region: Fp32Region, *, by_line: bool) -> Iterator[str]:
+def _find_nodes(traces: Mapping[str, list[tuple[str, int]]], region: Fp32Region) -> set[str]:
     prefix = "/".join(["", *filter(None, region.module.split(".")), ""])
-    for node in nodes:
-        if by_line:
-            if any(region.covers(file, line) for file, line in _read_frames(node)):
-                yield node.name
-        elif node.name.startswith(prefix):
-            yield node.name
+    inside = {name for name in traces if name.startswith(prefix)}
+    if not region.file or not any(traces.values()):
+        return inside
+    lines = {name for name, frames in traces.items() if any(region.covers(*f) for f in frames)}
+    # the TorchScript exporter has names of its own for what a ModuleDict holds
+    return lines & inside or lines
 
 
 def _read_frames(node: NodeProto) -> list[tuple[str, int]]:
-    text = next((e.value for e in node.metadata_props if e.key == _STACK_KEY), "")
-    return [(match["file"], int(match["line"])) for match in _FRAME.finditer(text)]
+    text = next((e.value for e in node.metadata_props if e.key == _STACK_KEY), node.doc_string)
+    found = (match for frame in _FRAMES for match in frame.finditer(text))
+    return [(match["file"], int(match["line"])) for match in found]
 
 
 def compress_names(chosen: set[str], names: Sequence[str]) -> list[str]:

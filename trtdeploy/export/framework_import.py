@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from trtdeploy.core.errors import MissingDependencyError, TrtdeployError
+from trtdeploy.core.errors import (
+    InputError,
+    MissingDependencyError,
+    NotPossibleError,
+    TrtdeployError,
+)
 from trtdeploy.core.optional import import_optional
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
 
@@ -28,6 +33,25 @@ def import_framework(module: str, *, needed_for: str, install: str) -> ModuleTyp
         raise
     except Exception as error:
         raise explain_broken_framework(module, error) from error
+
+
+def explain_failed_build(label: str, error: Exception, *, downloads: bool) -> TrtdeployError:
+    """Return the error for a framework that did not build the model it was asked for.
+
+    Args:
+        label: The model and its settings.
+        error: What the framework raised.
+        downloads: Whether it was to fetch weights; what is no complaint about values is then the
+            network's.
+    """
+    reason = f"{type(error).__name__}: {error}"
+    about_values = isinstance(error, (TypeError, ValueError, RuntimeError, KeyError))
+    if downloads and (isinstance(error, OSError) or not about_values):
+        return NotPossibleError(
+            f"the weights of {label} cannot be fetched: {reason}",
+            hint="Is the network up? Without --download the weights come from --weights FILE.",
+        )
+    return InputError(f"{label}: {reason}")
 
 
 def explain_broken_framework(module: str, error: BaseException) -> MissingDependencyError:

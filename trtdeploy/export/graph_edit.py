@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from onnx import FunctionProto, GraphProto, NodeProto, ValueInfoProto, helper
+from onnx import FunctionProto, GraphProto, NodeProto
 
 from trtdeploy.core.errors import InputError
 from trtdeploy.graph.model import OnnxModel, walk_graphs, walk_nodes
@@ -16,7 +16,6 @@ WRAPPER: Final = "trtdeploy_model"
 
 _SCOPES_KEY = "pkg.torch.onnx.name_scopes"
 _OWNER = -2
-Shape = Sequence[int | str]
 
 
 def strip_wrapper(path: str) -> str:
@@ -114,41 +113,3 @@ def declare_inputs(model: OnnxModel, dynamic: Mapping[str, Mapping[int, str]]) -
                     hint="Look in the model for a number where x.shape belongs.",
                 )
             dim.dim_param = symbol
-
-
-def declare_outputs(model: OnnxModel, shapes: Mapping[str, Shape]) -> None:
-    """Replace the shapes of outputs, which exporters write as formulas or not at all."""
-    for value in model.graph.output:
-        if value.name in shapes:
-            _set_shape(value, shapes[value.name])
-
-
-def _set_shape(value: ValueInfoProto, shape: Shape) -> None:
-    kind = value.type.tensor_type.elem_type
-    value.type.CopyFrom(helper.make_tensor_type_proto(kind, list(shape)))
-
-
-def read_output_shape(
-    name: str, observed: Sequence[tuple[Mapping[str, int], tuple[int, ...]]]
-) -> tuple[int | str, ...]:
-    """Return the shape of an output out of its sizes at several points.
-
-    Args:
-        name: The output.
-        observed: Sizes of the symbols, and the output's shape, at points where all symbols differ.
-
-    Returns:
-        A number where the size stays, a symbol where it follows one, else ``NAME_AXIS``.
-    """
-    first = observed[0][1]
-    shape: list[int | str] = []
-    for axis in range(len(first)):
-        sizes = [found[axis] for _, found in observed]
-        symbols = [
-            symbol
-            for symbol in observed[0][0]
-            if all(point[symbol] == size for (point, _), size in zip(observed, sizes, strict=True))
-        ]
-        fixed = len(set(sizes)) == 1
-        shape.append(first[axis] if fixed else symbols[0] if symbols else f"{name}_{axis}")
-    return tuple(shape)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trtdeploy.core.errors import InputError, UsageError
 from trtdeploy.core.tensors import SizeRule, TensorSpec
 from trtdeploy.export.onnx_batch import FreeBatchPass
-from trtdeploy.export.onnx_outputs import declare_outputs
 from trtdeploy.export.onnx_sizes import (
     AskedAxes,
     BatchPlan,
@@ -18,6 +18,7 @@ from trtdeploy.export.onnx_sizes import (
 )
 from trtdeploy.export.opset_choice import OLD_TENSORRT_OPSET, choose_opset
 from trtdeploy.export.opset_lowering import FROM_OPSET, TO_OPSET, LowerOpsetPass
+from trtdeploy.export.output_shapes import declare_outputs
 from trtdeploy.export.request import ExportRequest
 from trtdeploy.graph.export_facts import read_size_rules
 from trtdeploy.graph.model import OnnxModel, walk_nodes
@@ -39,9 +40,11 @@ class CleanedModel:
         reference: What it must agree with, when that is no longer the source itself.
         opset_reason: Why it has its opset.
         asked: The axes that were asked for.
-        added: Dynamic axes that the source does not have.
+        added: Dynamic axes that have one size in the source.
         batch: Where its batch is; None when it is fixed.
-        freed: The batch was not free before.
+        freed: Nodes were changed to let the batch through, or it is among the added axes.
+        batch_kept: The batch was dynamic before, nobody asked for it, and nodes that mix its
+            samples were left alone.
         rules: What its dynamic axes accept.
     """
 
@@ -52,16 +55,20 @@ class CleanedModel:
     added: frozenset[str]
     batch: BatchPlan | None
     freed: bool
+    batch_kept: bool
     rules: tuple[SizeRule, ...]
 
 
-def clean_model(loaded: OnnxModel, request: ExportRequest, *, strip_training: bool) -> CleanedModel:
+def clean_model(
+    loaded: OnnxModel, request: ExportRequest, *, strip_training: bool, keep_batch: bool = False
+) -> CleanedModel:
     """Return a cleaned copy.
 
     Args:
         loaded: A model without other blockers than those that cleaning removes.
         request: Axes, opset, sizes.
         strip_training: Put nodes in training mode into their inference form.
+        keep_batch: Change no node for the sake of the batch.
 
     Raises:
         UsageError: There is no such input or axis.
@@ -73,23 +80,39 @@ def clean_model(loaded: OnnxModel, request: ExportRequest, *, strip_training: bo
     if strip_training:
         StripTrainingPass()(model)
         reference = model.copy()
-    before = _list_symbols(model.input_specs())
-    asked = read_asked_axes(request, model.input_specs())
+    before = model.input_specs()
+    asked = read_asked_axes(request, before)
     SetInputAxesPass(asked.axes)(model)
     reason = _change_opset(model, request)
     FoldConstantsPass()(model)
     inputs = model.input_specs()
-    rules = _merge_rules(model, request.multiples)
-    batch, changes = find_batch(inputs, asked.example), len(model.changes)
-    if batch is not None:
+    rules = _merge_rules(model, before, request.multiples)
+    batch, changes = find_batch(inputs, asked.example, rules), len(model.changes)
+    if batch is not None and not keep_batch:
         sizes = next(list_tried_sizes(inputs, asked.example, {}, rules))
         FreeBatchPass(batch, sizes)(model)
-    added = _list_symbols(inputs) - before
+    added = _list_added(before, inputs)
     freed = batch is not None and (len(model.changes) > changes or bool(batch.symbols & added))
     DropUnreadNodesPass()(model)
     DropUnusedConstantsPass()(model)
-    declare_outputs(model)
-    return CleanedModel(model, reference, reason, asked, added, batch, freed, rules)
+    model.changes += declare_outputs(model, rules)
+    return CleanedModel(model, reference, reason, asked, added, batch, freed, keep_batch, rules)
+
+
+def _list_added(before: Sequence[TensorSpec], after: Sequence[TensorSpec]) -> frozenset[str]:
+    return frozenset(new for old, new in _pair_dims(before, after) if isinstance(old, int))
+
+
+def _pair_dims(
+    before: Sequence[TensorSpec], after: Sequence[TensorSpec]
+) -> list[tuple[int | str, str]]:
+    """Return what each dynamic axis was, and what it is called."""
+    return [
+        (old, new)
+        for spec, renamed in zip(before, after, strict=True)
+        for old, new in zip(spec.shape or (), renamed.shape or (), strict=True)
+        if isinstance(new, str)
+    ]
 
 
 def _has_repeated_names(model: OnnxModel) -> bool:
@@ -126,13 +149,38 @@ def _change_opset(model: OnnxModel, request: ExportRequest) -> str:
     return reason
 
 
-def _merge_rules(model: OnnxModel, multiples: Mapping[str, int]) -> tuple[SizeRule, ...]:
-    symbols = _list_symbols(model.input_specs())
+def _merge_rules(
+    model: OnnxModel, before: Sequence[TensorSpec], multiples: Mapping[str, int]
+) -> tuple[SizeRule, ...]:
+    """Return what the file says, under the names that its symbols have now, and what was stated."""
+    inputs = model.input_specs()
+    symbols = _list_symbols(inputs)
     for symbol in multiples:
         if symbol not in symbols:
             raise UsageError(
                 f"there is no dynamic axis {symbol!r} to be a multiple of {multiples[symbol]}",
                 hint=f"Dynamic axes: {', '.join(sorted(symbols)) or 'none'}.",
             )
-    kept = [r for r in read_size_rules(model) if r.symbol in symbols - multiples.keys()]
-    return (*kept, *(SizeRule(s, multiple_of=step, min=step) for s, step in multiples.items()))
+    known = {rule.symbol: rule for rule in read_size_rules(model)}
+    rules: dict[str, SizeRule] = {}
+    for old, new in _pair_dims(before, inputs):
+        if old in known:
+            rules[new] = _join_rules(rules.get(new, SizeRule(new)), known[str(old)])
+    for symbol, step in multiples.items():
+        stated = SizeRule(symbol, multiple_of=step, min=step)
+        rules[symbol] = replace(stated, max=rules.get(symbol, stated).max)
+    for rule in rules.values():
+        if not rule.accepts(rule.nearest(rule.min)):
+            raise UsageError(f"no size of {rule.symbol!r} is accepted: {rule}")
+    return tuple(rules.values())
+
+
+def _join_rules(left: SizeRule, right: SizeRule) -> SizeRule:
+    """Return what accepts the sizes that both accept, for the symbol of the first."""
+    limits = [rule.max for rule in (left, right) if rule.max is not None]
+    return SizeRule(
+        left.symbol,
+        math.lcm(left.multiple_of, right.multiple_of),
+        max(left.min, right.min),
+        min(limits, default=None),
+    )

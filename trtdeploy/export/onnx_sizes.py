@@ -129,14 +129,18 @@ class BatchPlan:
     size: int
 
 
-def find_batch(inputs: Sequence[TensorSpec], example: Mapping[str, int]) -> BatchPlan | None:
+def find_batch(
+    inputs: Sequence[TensorSpec], example: Mapping[str, int], rules: Sequence[SizeRule] = ()
+) -> BatchPlan | None:
     """Return where the dynamic batch is; None when there is none."""
     axes = [axis for axis in find_dynamic_axes(inputs) if axis.role == "batch"]
     if not axes:
         return None
     places = {place.input_name: place.axis for axis in axes for place in axis.places}
     symbols = frozenset(axis.symbol for axis in axes)
-    return BatchPlan(places, symbols, max((example.get(s, 1) for s in symbols), default=1))
+    least = {rule.symbol: rule.nearest(1) for rule in rules}
+    size = max(example.get(symbol, least.get(symbol, 1)) for symbol in symbols)
+    return BatchPlan(places, symbols, size)
 
 
 def choose_shapes(

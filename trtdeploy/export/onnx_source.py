@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from trtdeploy.config.axis_roles import find_dynamic_axes
 from trtdeploy.core.errors import UsageError
 from trtdeploy.export.exporting import refuse_options
 from trtdeploy.export.file_output import open_output_file
 from trtdeploy.export.onnx_blockers import REPAIRED, TRAINING, check_file, refuse_blockers
 from trtdeploy.export.onnx_cleaning import CleanedModel, clean_model
-from trtdeploy.export.onnx_expectations import ProofPlan
+from trtdeploy.export.onnx_expectations import (
+    FeedSource,
+    ProofPlan,
+    find_conditions,
+    runs_at_batch,
+)
 from trtdeploy.export.onnx_proof import prove_cleaned
+from trtdeploy.export.proof_sizes import check_stated_sizes
 from trtdeploy.export.request import ExportRequest
 from trtdeploy.export.result import ExportProof, ExportResult
 from trtdeploy.graph.export_facts import read_pins, write_export_facts
+from trtdeploy.graph.index import build_index
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.model import OnnxModel, walk_nodes
 from trtdeploy.graph.saving import save_model
@@ -22,6 +32,7 @@ from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
 from trtdeploy.pipeline.steps import StepRunner
 
 _TRAINING_SETTING = "training=inference"
+_NAMED = 3
 
 
 def clean_onnx(
@@ -39,7 +50,7 @@ def clean_onnx(
         CheckFailedError: The cleaned file does not compute what the file did; nothing is written.
         InputError: The file cannot be run, or its opset not be changed as asked.
     """
-    refuse_options(request, "ONNX", "weights", "download")
+    refuse_options(request, "ONNX", "weights", "download", "exporter")
     strip = _read_config(request.config)
     steps = StepRunner(progress)
     with steps.run("load") as step:
@@ -49,7 +60,7 @@ def clean_onnx(
         refuse_blockers(check_file(loaded, request.profile), ignored=ignored)
         step.detail = f"opset {loaded.opset}, {len(loaded.graph.node)} nodes"
     with steps.run("clean") as step:
-        cleaned = clean_model(loaded, request, strip_training=strip)
+        cleaned = _clean(loaded, request, strip_training=strip)
         refuse_blockers(check_file(cleaned.model, request.profile))
         model = cleaned.model
         facts = {"cleaned_from": loaded.path.name, "changes": model.changes}
@@ -57,13 +68,35 @@ def clean_onnx(
         step.detail = f"opset {model.opset}, {len(model.graph.node)} nodes"
     with open_output_file(request.output) as path, steps.run("prove") as step:
         save_model(model, path)
-        proof = _prove(cleaned, request, path)
+        proof, notes = _prove(cleaned, request, path)
         step.detail = proof.status
-    return _describe_result(cleaned, request, proof)
+    return _describe_result(cleaned, request, proof, notes)
+
+
+def _clean(loaded: OnnxModel, request: ExportRequest, *, strip_training: bool) -> CleanedModel:
+    """Clean a model; a batch that the file has and takes is freed only when that was asked for."""
+    cleaned = clean_model(loaded, request, strip_training=strip_training)
+    axes = find_dynamic_axes(cleaned.model.input_specs())
+    check_stated_sizes(
+        [axis.symbol for axis in axes],
+        {rule.symbol: rule for rule in cleaned.rules},
+        request.proof.sizes,
+    )
+    batch = cleaned.batch
+    if batch is None or not cleaned.freed or batch.symbols & cleaned.added:
+        return cleaned
+    if any(axis in cleaned.asked.axes.get(name, {}) for name, axis in batch.axes.items()):
+        return cleaned
+    plan = _plan_proof(cleaned, request)
+    with _open_reference(cleaned, request) as reference:
+        source = FeedSource(cleaned.model, plan)
+        if plan.batches and not any(runs_at_batch(reference, source, b) for b in plan.batches):
+            return cleaned
+    return clean_model(loaded, request, strip_training=strip_training, keep_batch=True)
 
 
 def _describe_result(
-    cleaned: CleanedModel, request: ExportRequest, proof: ExportProof
+    cleaned: CleanedModel, request: ExportRequest, proof: ExportProof, notes: list[str]
 ) -> ExportResult:
     model = cleaned.model
     return ExportResult(
@@ -77,7 +110,7 @@ def _describe_result(
         proof=proof,
         size_rules=cleaned.rules,
         pins=read_pins(model),
-        notes=_describe_notes(cleaned, proof),
+        notes=(*notes, *_describe_notes(cleaned, proof)),
         changes=tuple(model.changes),
     )
 
@@ -102,10 +135,8 @@ def _refuse_overwriting(model: OnnxModel, output: Path) -> None:
             )
 
 
-def _prove(cleaned: CleanedModel, request: ExportRequest, path: Path) -> ExportProof:
-    if not request.proof.enabled:
-        return ExportProof("skipped", reason="not asked for")
-    plan = ProofPlan(
+def _plan_proof(cleaned: CleanedModel, request: ExportRequest) -> ProofPlan:
+    return ProofPlan(
         options=request.proof,
         inputs=request.inputs,
         example=cleaned.asked.example,
@@ -114,12 +145,27 @@ def _prove(cleaned: CleanedModel, request: ExportRequest, path: Path) -> ExportP
         freed=cleaned.freed,
         rules=cleaned.rules,
     )
+
+
+@contextmanager
+def _open_reference(cleaned: CleanedModel, request: ExportRequest) -> Iterator[Path]:
+    """Give the file that the cleaned one must agree with."""
     if cleaned.reference is None:
-        return prove_cleaned(Path(request.source), path, cleaned.model, plan)
+        yield Path(request.source)
+        return
     with tempfile.TemporaryDirectory(prefix="trtdeploy-export-") as folder:
         reference = Path(folder) / "reference.onnx"
         save_model(cleaned.reference, reference)
-        return prove_cleaned(reference, path, cleaned.model, plan)
+        yield reference
+
+
+def _prove(
+    cleaned: CleanedModel, request: ExportRequest, path: Path
+) -> tuple[ExportProof, list[str]]:
+    if not request.proof.enabled:
+        return ExportProof("skipped", reason="not asked for"), []
+    with _open_reference(cleaned, request) as reference:
+        return prove_cleaned(reference, path, cleaned.model, _plan_proof(cleaned, request))
 
 
 def _describe_notes(cleaned: CleanedModel, proof: ExportProof) -> tuple[str, ...]:
@@ -129,9 +175,32 @@ def _describe_notes(cleaned: CleanedModel, proof: ExportProof) -> tuple[str, ...
             "samples of a batch influence each other, as they did in the source: an engine with a "
             "batch above 1 gives other results than one sample at a time"
         )
+    if cleaned.batch_kept and cleaned.batch is not None:
+        name, axis = next(iter(cleaned.batch.axes.items()))
+        notes.append(
+            f"nodes that join what lies along axis {axis} of {name!r} stay, because the source "
+            f"runs that way. If it counts samples, --dynamic {name}:{axis}=batch keeps them apart"
+        )
+    if proof.status == "proven":
+        notes += _note_unsure_branches(cleaned.model)
     read = {name for node in walk_nodes(cleaned.model.graph) for name in node.input}
     unread = [spec.name for spec in cleaned.model.input_specs() if spec.name not in read]
     notes += [
         f"nothing reads the input {name!r}; it stays, because callers feed it" for name in unread
     ]
     return tuple(notes)
+
+
+def _note_unsure_branches(model: OnnxModel) -> list[str]:
+    index = build_index(model)
+    conditions = find_conditions(index)
+    unsure = [
+        repr(node.name)
+        for scope, node in index.nodes()
+        if node.op_type == "If" and not (scope is index.main and node.input[0] in conditions)
+    ]
+    if not unsure:
+        return []
+    named = ", ".join(unsure[:_NAMED])
+    named += f" and {len(unsure) - _NAMED} more" if len(unsure) > _NAMED else ""
+    return [f"the proof may have run one branch only of If {named}: computed values decide there"]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import numpy as np
-from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, NodeProto, helper
 
 from trtdeploy.core.errors import InputError
-from trtdeploy.graph.model import ONNX_DOMAINS, OnnxModel, walk_graphs, walk_nodes
+from trtdeploy.graph.constant_values import read_constant
+from trtdeploy.graph.index import Scope, build_index
+from trtdeploy.graph.model import ONNX_DOMAINS, OnnxModel
+from trtdeploy.graph.passes.promote_constants import PromoteConstantsPass
 
 FROM_OPSET, TO_OPSET = 18, 17
 
@@ -35,51 +37,36 @@ class LowerOpsetPass:
         """
         if model.opset != FROM_OPSET:
             raise InputError(f"opset {model.opset} cannot be lowered to {TO_OPSET}")
-        constants = {t.name: t for g in walk_graphs(model.graph) for t in g.initializer}
-        for node in walk_nodes(model.graph):
-            constants.update(_read_constant(node))
-        for node in walk_nodes(model.graph):
+        PromoteConstantsPass()(model)
+        for scope, node in build_index(model).nodes():
             if node.domain in ONNX_DOMAINS:
-                _lower(node, constants)
+                _lower(node, model, scope)
         for opset in model.proto.opset_import:
             if opset.domain in ONNX_DOMAINS:
                 opset.version = TO_OPSET
         model.changes.append(f"opset lowered from {FROM_OPSET} to {TO_OPSET}")
 
 
-def _read_constant(node: NodeProto) -> dict[str, TensorProto]:
-    if node.op_type != "Constant":
-        return {}
-    found: dict[str, TensorProto] = {}
-    for attribute in node.attribute:
-        if attribute.HasField("t"):
-            found[node.output[0]] = attribute.t
-        elif attribute.name in ("value_ints", "value_int"):
-            value = helper.get_attribute_value(attribute)
-            found[node.output[0]] = numpy_helper.from_array(np.asarray(value, np.int64))
-    return found
-
-
-def _lower(node: NodeProto, constants: Mapping[str, TensorProto]) -> None:
+def _lower(node: NodeProto, model: OnnxModel, scope: Scope) -> None:
     if node.op_type in _NEW:
         raise _refuse(node, "is new in opset 18")
     if node.op_type in _REDUCTIONS:
-        _lower_reduction(node, constants)
+        _lower_reduction(node, model, scope)
     change = _CHANGED.get(node.op_type)
     if change:
         change(node)
 
 
-def _lower_reduction(node: NodeProto, constants: Mapping[str, TensorProto]) -> None:
+def _lower_reduction(node: NodeProto, model: OnnxModel, scope: Scope) -> None:
     axes = node.input[1] if len(node.input) > 1 else ""
     keep_all = any(a.name == "noop_with_empty_axes" and a.i for a in node.attribute)
     if not axes and keep_all:
         raise _refuse(node, "reduces nothing (noop_with_empty_axes)")
     if axes:
-        tensor = constants.get(axes)
-        if tensor is None:
+        found = read_constant(model, scope, axes)
+        if found is None:
             raise _refuse(node, "computes its axes")
-        values = [int(axis) for axis in numpy_helper.to_array(tensor).ravel()]
+        values = [int(axis) for axis in found.ravel()]
         del node.input[1:]
         if values:
             node.attribute.append(helper.make_attribute("axes", values))

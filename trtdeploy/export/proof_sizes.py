@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from trtdeploy.core.errors import UsageError
 from trtdeploy.core.tensors import SizeRule
@@ -28,19 +28,37 @@ def choose_proof_points(
     Raises:
         UsageError: A stated symbol does not exist, or a size breaks its rule.
     """
-    _check_stated(example, rules, stated)
+    check_stated_sizes(example, rules, stated)
     if not example:
         return [{}]
     count = max(2, *(len(sizes) for sizes in stated.values()), 2)
     points: list[dict[str, int]] = [{} for _ in range(count)]
-    for symbol, size in example.items():
+    ordered = sorted(example, key=lambda s: (s not in stated, s not in batches))
+    for symbol in ordered:
         rule = rules.get(symbol, SizeRule(symbol))
         given = stated.get(symbol) or (
-            _BATCHES if symbol in batches else choose_two_sizes(size, rule, len(points[0]))
+            tuple(map(rule.nearest, _BATCHES))
+            if symbol in batches
+            else choose_two_sizes(example[symbol], rule, len(points[0]))
         )
         for index, point in enumerate(points):
-            point[symbol] = given[min(index, len(given) - 1)]
-    return points
+            size = given[min(index, len(given) - 1)]
+            is_free = symbol not in stated and symbol not in batches
+            point[symbol] = _move_apart(size, rule, point.values()) if is_free else size
+    return [{symbol: point[symbol] for symbol in example} for point in points]
+
+
+def _move_apart(size: int, rule: SizeRule, taken: Collection[int]) -> int:
+    """Return the accepted size closest to one that no other symbol has, the larger if there is."""
+    steps = range(1, len(taken) + 1)
+    near = [size, *(size + rule.multiple_of * n for n in steps)]
+    near += [size - rule.multiple_of * n for n in steps]
+    return next((n for n in near if n > 0 and rule.accepts(n) and n not in taken), size)
+
+
+def format_sizes(sizes: Mapping[str, int]) -> str:
+    """Return ``batch=2, height=64``."""
+    return ", ".join(f"{symbol}={size}" for symbol, size in sizes.items()) or "its fixed sizes"
 
 
 def choose_two_sizes(size: int, rule: SizeRule, shift: int = 0) -> tuple[int, int]:
@@ -61,16 +79,21 @@ def choose_two_sizes(size: int, rule: SizeRule, shift: int = 0) -> tuple[int, in
     return lower, upper
 
 
-def _check_stated(
-    example: Mapping[str, int],
+def check_stated_sizes(
+    symbols: Collection[str],
     rules: Mapping[str, SizeRule],
     stated: Mapping[str, tuple[int, ...]],
 ) -> None:
+    """Refuse sizes to prove a file at that it does not have or does not take.
+
+    Raises:
+        UsageError: A stated symbol does not exist, or a size breaks its rule.
+    """
     for symbol, sizes in stated.items():
-        if symbol not in example:
+        if symbol not in symbols:
             raise UsageError(
                 f"--prove-at {symbol}: no such dynamic size",
-                hint=f"There are: {', '.join(example) or 'none'}.",
+                hint=f"There are: {', '.join(symbols) or 'none'}.",
             )
         rule = rules.get(symbol, SizeRule(symbol))
         wrong = [size for size in sizes if not rule.accepts(size)]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
 from trtdeploy.core.dtypes import DType
+from trtdeploy.core.errors import UsageError
 
 Exporter = Literal["auto", "dynamo", "torchscript"]
 EXPORTERS: Final[tuple[Exporter, ...]] = ("auto", "dynamo", "torchscript")
@@ -39,15 +41,26 @@ class ProofOptions:
 
     Attributes:
         enabled: False writes a file that says it was not proven.
-        rtol: Largest accepted error relative to the largest magnitude of an output.
+        rtol: Largest accepted error, as ``comparison`` defines it.
         seed: Of the random inputs.
         sizes: Sizes to try by symbol, e.g. ``{"height": (96, 160)}``; chosen where left out.
+
+    Raises:
+        UsageError: ``rtol`` is not a number above 0.
     """
 
     enabled: bool = True
     rtol: float = 1e-4
     seed: int = 0
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse a tolerance that nothing, or everything, passes."""
+        if not (math.isfinite(self.rtol) and self.rtol > 0):
+            raise UsageError(
+                f"--proof-tolerance {self.rtol:g}: expected a number above 0",
+                hint="1e-4 is the default; --no-proof compares nothing.",
+            )
 
 
 @dataclass(frozen=True)

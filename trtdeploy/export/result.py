@@ -18,8 +18,7 @@ class ProofPoint:
 
     Attributes:
         sizes: Size by symbol.
-        max_error: Largest absolute difference over all outputs, relative to the largest magnitude
-            of the output it occurs in.
+        max_error: Largest error over all outputs, as ``comparison`` defines it; always finite.
         worst_output: The output of that difference; empty when there is none.
     """
 

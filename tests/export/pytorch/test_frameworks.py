@@ -10,6 +10,7 @@ import pytest
 
 from trtdeploy.core.errors import InputError, UsageError
 from trtdeploy.core.tensors import SizeRule
+from trtdeploy.export.arguments import parse_input_argument
 from trtdeploy.export.exporting import export_model
 from trtdeploy.export.request import ExportRequest
 from trtdeploy.export.result import ExportResult
@@ -101,6 +102,107 @@ def test_a_transformers_name_is_not_fetched_unless_asked(tmp_path: Path) -> None
     with pytest.raises(InputError, match="on this machine") as caught:
         export(tmp_path, "transformers:nobody/such-model")
     assert "--download" in caught.value.hint
+
+
+def test_code_in_a_model_folder_is_not_run(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    folder = tmp_path / "own"
+    folder.mkdir()
+    config = {"model_type": "own", "auto_map": {"AutoConfig": "code.C", "AutoModel": "code.M"}}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    with pytest.raises(InputError, match="code of its own, which is not run") as caught:
+        export(tmp_path, f"transformers:{folder}")
+    assert "FILE.py:make" in caught.value.hint
+    assert not (tmp_path / "ran").exists()
+
+
+def test_an_architecture_that_is_no_model_is_not_used(bert: Path, tmp_path: Path) -> None:
+    config = json.loads((bert / "config.json").read_text())
+    (bert / "config.json").write_text(json.dumps({**config, "architectures": ["AutoTokenizer"]}))
+    assert export(tmp_path, f"transformers:{bert}").proof.status == "proven"
+
+
+def test_layers_without_a_place_are_refused_and_other_weights_noted(
+    bert: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=r"16 weights of layers .* lacks: encoder\.layer\.1"):
+        export(tmp_path, f"transformers:{bert}", config=("num_hidden_layers=1",))
+    torch, safetensors = pytest.importorskip("torch"), pytest.importorskip("safetensors.torch")
+    state = safetensors.load_file(bert / "model.safetensors")
+    state["cls.bias"] = torch.zeros(3)
+    safetensors.save_file(state, bert / "model.safetensors", metadata={"format": "pt"})
+    result = export(tmp_path, f"transformers:{bert}")
+    assert any("no place in BertModel: cls.bias" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("extra", ["", "model_type=bert,"])
+def test_an_unknown_setting_is_a_usage_error(bert: Path, tmp_path: Path, extra: str) -> None:
+    if extra:
+        (bert / "config.json").write_text("{}")
+    with pytest.raises(UsageError, match="num_hidden_layer: a bert model") as caught:
+        export(tmp_path, f"transformers:{bert}", config=(f"{extra}num_hidden_layer=2",))
+    assert "'num_hidden_layers'" in caught.value.hint
+
+
+def test_damaged_weights_of_a_folder_are_an_error(bert: Path, tmp_path: Path) -> None:
+    (bert / "model.safetensors").write_bytes(b"\xff" * 100)
+    with pytest.raises(InputError, match="cannot load the weights"):
+        export(tmp_path, f"transformers:{bert}")
+
+
+def test_one_input_of_two_can_be_given(bert: Path, tmp_path: Path) -> None:
+    inputs = (parse_input_argument("input_ids:int64:2x16"),)
+    result = export(tmp_path, f"transformers:{bert}", inputs=inputs)
+    assert [spec.shape for spec in result.inputs] == [("batch", "sequence")]
+
+
+def test_positions_that_padding_takes_are_not_counted(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.RobertaConfig(
+        hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24,
+        vocab_size=40, max_position_embeddings=34,
+    )  # fmt: skip
+    transformers.RobertaModel(config).save_pretrained(tmp_path / "roberta")
+    result = export(tmp_path, f"transformers:{tmp_path / 'roberta'}")
+    assert result.size_rules == (SizeRule("sequence", max=32),)
+
+
+class RunsCode:
+    """Leaves a file behind when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+def test_code_in_an_ultralytics_checkpoint_is_not_run(tmp_path: Path) -> None:
+    pytest.importorskip("ultralytics")
+    torch = pytest.importorskip("torch")
+    torch.save({"model": RunsCode(tmp_path / "ran"), "text": "ultralytics"}, tmp_path / "x.pt")
+    with pytest.raises(InputError, match="Ultralytics cannot load"):
+        export(tmp_path, str(tmp_path / "x.pt"))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_code_in_an_ultralytics_configuration_is_not_run(tmp_path: Path) -> None:
+    pytest.importorskip("ultralytics")
+    code = f"(open({str(tmp_path / 'ran')!r}, 'w'), torch.nn.SiLU())[1]"
+    (tmp_path / "x.yaml").write_text(
+        f"nc: 2\nactivation: {json.dumps(code)}\nbackbone:\n  - [-1, 1, Conv, [16, 3, 2]]\n"
+        "head:\n  - [[0], 1, Classify, [nc]]\n"
+    )
+    with pytest.raises(InputError, match="unsupported activation"):
+        export(tmp_path, str(tmp_path / "x.yaml"))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_an_ultralytics_address_is_not_fetched_unless_asked(tmp_path: Path) -> None:
+    pytest.importorskip("ultralytics")
+    with pytest.raises(InputError, match="does not exist here"):
+        export(tmp_path, "ultralytics:https://127.0.0.1:1/x.yaml")
 
 
 @pytest.mark.slow

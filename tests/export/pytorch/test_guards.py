@@ -6,6 +6,7 @@ import pytest
 
 from trtdeploy.core.tensors import SizeRule
 from trtdeploy.export.pytorch.guards import UnreadableGuardError, evaluate_guard, tighten_rules
+from trtdeploy.export.pytorch.size_ends import fit_rule
 
 SIZES = {"x": (2, 3, 64, 96), "batch.ids": (2, 16), "pair.1": (5,)}
 
@@ -65,3 +66,31 @@ def test_what_torch_says_about_ones_is_no_limit() -> None:
 
 def test_unreadable_guards_change_nothing() -> None:
     assert tighten(SizeRule("h", 4, 4), 24, "something(else)") == SizeRule("h", 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("rule", "size", "good", "expected"),
+    [
+        (SizeRule("s"), 24, range(1, 999), SizeRule("s")),
+        (SizeRule("s"), 24, range(2, 999), SizeRule("s", min=2)),
+        (SizeRule("s"), 64, range(35, 999), SizeRule("s", min=35)),
+        (SizeRule("s", max=66), 24, range(1, 65), SizeRule("s", max=64)),
+        (SizeRule("s", max=500), 24, range(1, 26), SizeRule("s", max=25)),
+        (SizeRule("s", 32, 32, 330), 128, range(96, 257), SizeRule("s", 32, 96, 256)),
+        (SizeRule("s", 32, 32, 330), 128, range(32, 321), SizeRule("s", 32, 32, 330)),
+        (SizeRule("s", max=99), 24, range(24, 25), SizeRule("s", min=24, max=24)),
+        (SizeRule("s", max=24), 24, range(1, 25), SizeRule("s", max=24)),
+    ],
+)
+def test_rules_shrink_to_what_holds_at_their_ends(
+    rule: SizeRule, size: int, good: range, expected: SizeRule
+) -> None:
+    tried: list[int] = []
+
+    def holds_at(other: int) -> bool:
+        tried.append(other)
+        return other in good
+
+    assert fit_rule(rule, size, holds_at) == expected
+    assert len(tried) <= 20
+    assert all(rule.accepts(other) for other in tried)

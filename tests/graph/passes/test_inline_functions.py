@@ -43,6 +43,19 @@ def test_a_function_that_calls_itself_is_refused() -> None:
         InlineFunctionsPass()(found)
 
 
+def test_functions_that_double_each_other_are_refused_at_once() -> None:
+    proto = calling([op("Relu", "a", "b")])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
+    for level in range(40):
+        inner = "Local" if level == 0 else f"Local{level - 1}"
+        body = [op(inner, "a", "h", domain="local"), op(inner, "h", "b", domain="local")]
+        name = f"Local{level}"
+        proto.functions.append(helper.make_function("local", name, ["a"], ["b"], body, opsets))
+    proto.graph.node[0].op_type = "Local39"
+    with pytest.raises(ModelFileError, match="more than 262144 nodes"):
+        InlineFunctionsPass()(in_memory(proto))
+
+
 def test_a_model_without_functions_is_left_alone() -> None:
     found = in_memory(chain(["Relu"]))
     InlineFunctionsPass()(found)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from trtdeploy.core.errors import InputError, UsageError
+from trtdeploy.core.errors import UsageError
 from trtdeploy.core.names import suggest_name
 from trtdeploy.export.arguments import parse_settings
-from trtdeploy.export.framework_import import import_framework
+from trtdeploy.export.framework_import import explain_failed_build, import_framework
 from trtdeploy.export.pytorch.image_example import make_image_source
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
 from trtdeploy.export.pytorch.source import TorchSource
@@ -30,16 +30,18 @@ def load_source(request: ExportRequest, name: str) -> TorchSource:
     with quiet_frameworks():
         try:
             model = timm.create_model(name, pretrained=trained, **settings)
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise InputError(f"timm:{name} with {settings}: {error}") from error
-    if request.weights:
-        load_weights(model, request.weights)
+        except Exception as error:
+            label = f"timm:{name} with {settings}" if settings else f"timm:{name}"
+            raise explain_failed_build(label, error, downloads=trained) from error
+    notes = load_weights(model, request.weights) if request.weights else []
     channels, height, _ = model.default_cfg.get("input_size", (3, 224, 224))
     size, given = settings.get("img_size"), settings.get("in_chans")
-    return make_image_source(
+    source = make_image_source(
         model,
         size if isinstance(size, int) else height,
         channels=given if isinstance(given, int) else channels,
         has_weights=trained or request.weights is not None,
         label=name,
     )
+    source.notes += notes
+    return source

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from trtdeploy.core.errors import InputError, UsageError
+from trtdeploy.core.errors import UsageError
 from trtdeploy.core.names import suggest_name
 from trtdeploy.export.arguments import parse_settings
-from trtdeploy.export.framework_import import import_framework
+from trtdeploy.export.framework_import import explain_failed_build, import_framework
 from trtdeploy.export.pytorch.image_example import make_image_source
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
 from trtdeploy.export.pytorch.source import TorchSource
@@ -40,13 +40,15 @@ def load_source(request: ExportRequest, name: str) -> TorchSource:
                 **{"weights": "DEFAULT" if trained else None, **_no_backbone(name)},
                 **settings,
             )
-        except (TypeError, ValueError) as error:
-            raise InputError(f"torchvision:{name} with {settings}: {error}") from error
-    if request.weights:
-        load_weights(model, request.weights)
-    return make_image_source(
+        except Exception as error:
+            label = f"torchvision:{name} with {settings}" if settings else f"torchvision:{name}"
+            raise explain_failed_build(label, error, downloads=trained) from error
+    notes = load_weights(model, request.weights) if request.weights else []
+    source = make_image_source(
         model, _USUAL_SIZE, has_weights=trained or request.weights is not None, label=name
     )
+    source.notes += notes
+    return source
 
 
 def _no_backbone(name: str) -> dict[str, None]:

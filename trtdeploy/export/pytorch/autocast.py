@@ -7,6 +7,7 @@ autocast blocks into functions whose nodes no longer say where they come from.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from typing import Any
 import torch
 
 from trtdeploy.export.fp32_regions import GENERATED_CODE, Fp32Region, find_region
-from trtdeploy.export.pytorch.place import find_place_of_stack
+from trtdeploy.export.pytorch.place import Place, find_place_of_stack
 
 _Autocast = torch.amp.autocast_mode.autocast
 
@@ -31,7 +32,33 @@ def ignore_autocast() -> Iterator[None]:
         yield
 
 
-def find_fp32_regions(flat: torch.nn.Module, tensors: list[torch.Tensor]) -> list[Fp32Region]:
+@contextlib.contextmanager
+def remember_autocast() -> Iterator[None]:
+    """Let blocks made meanwhile keep what their author wrote.
+
+    Where there is no CUDA, PyTorch turns its blocks off as they are made.
+    """
+    initialize = _Autocast.__init__
+
+    @functools.wraps(initialize)
+    def remember(
+        self: Any,
+        device_type: str,
+        dtype: Any = None,
+        enabled: Any = True,
+        cache_enabled: Any = None,
+    ) -> None:
+        initialize(self, device_type, dtype, enabled, cache_enabled)
+        self._enabled = bool(enabled)
+
+    _Autocast.__init__ = remember
+    try:
+        yield
+    finally:
+        _Autocast.__init__ = initialize
+
+
+def find_fp32_regions(flat: torch.nn.Module, run: Callable[[], object]) -> list[Fp32Region]:
     """Return the code around which the author turned autocast off.
 
     That is a ``with torch.autocast(..., enabled=False)`` block, or the call of a function under
@@ -40,23 +67,23 @@ def find_fp32_regions(flat: torch.nn.Module, tensors: list[torch.Tensor]) -> lis
 
     Args:
         flat: A ``FlatModule``.
-        tensors: Its example.
+        run: Runs it on its example.
     """
-    found: dict[Fp32Region, None] = {}
+    found: dict[Place, None] = {}
 
     def enter(self: Any) -> Any:
-        if not self._enabled:
-            place = find_place_of_stack(inspect.currentframe(), flat)
-            if place is not None:
-                found[find_region(place.module, place.file, place.line)] = None
+        place = None if self._enabled else find_place_of_stack(inspect.currentframe(), flat)
+        if place is not None:
+            found[place] = None
         return self
 
     def leave(self: Any, *_error: Any) -> bool:
         return False
 
-    with _replace(enter, leave), _as_under_autocast(), torch.no_grad():
-        flat(*tensors)
-    return list(found)
+    with remember_autocast(), _replace(enter, leave), _as_under_autocast():
+        run()
+    regions = [find_region(place.module, place.file, place.line) for place in found]
+    return list(dict.fromkeys(regions))
 
 
 def find_program_regions(program: torch.export.ExportedProgram) -> list[Fp32Region]:

@@ -54,7 +54,7 @@ def decide_axes(source: TorchSource, flat: FlatModule, request: ExportRequest) -
     elif asked:
         dynamic = _check_asked(request.dynamic or {}, tensors)
     else:
-        dynamic = _copy(source.dynamic) if source.dynamic is not None else guess_axes(tensors)
+        dynamic = _choose_axes(source.dynamic or {}, tensors)
     decided = DecidedAxes(dynamic)
     _check_multiples(request.multiples, example_sizes(tensors, dynamic))
     _enlarge_example(source, dynamic, request)
@@ -73,15 +73,33 @@ def decide_axes(source: TorchSource, flat: FlatModule, request: ExportRequest) -
     return decided
 
 
-def guess_axes(tensors: Mapping[str, torch.Tensor]) -> Axes:
-    """Return symbols by common layouts: the batch first, NCHW images, token ids."""
+def _choose_axes(
+    known: Mapping[str, Mapping[int, str]], tensors: Mapping[str, torch.Tensor]
+) -> Axes:
+    """Return the symbols the source knows, and by common layouts those of all other inputs.
+
+    Only sizes that agree in the example get one symbol. A size of 1 beside another one is that of
+    a broadcast, and stays fixed.
+    """
     axes: Axes = {}
+    first: dict[str, int] = {}
     for name, tensor in tensors.items():
-        dtype = DTYPES.get(tensor.dtype, DType.UNDEFINED)
-        spec = TensorSpec(name, dtype, tuple(tensor.shape))
-        roles = {axis: find_role_by_position(spec, axis) for axis in range(tensor.dim())}
-        axes[name] = {axis: role for axis, role in roles.items() if role}
+        axes[name] = {}
+        for axis, symbol in (known[name] if name in known else guess_axes(name, tensor)).items():
+            size = int(tensor.shape[axis]) if axis < tensor.dim() else None
+            if size is None or (size == 1 != first.get(symbol, 1)):
+                continue
+            own = symbol if first.setdefault(symbol, size) == size else f"{name}_{axis}"
+            axes[name][axis] = own
     return axes
+
+
+def guess_axes(name: str, tensor: torch.Tensor) -> dict[int, str]:
+    """Return symbols by common layouts: the batch first, NCHW images, token ids."""
+    dtype = DTYPES.get(tensor.dtype, DType.UNDEFINED)
+    spec = TensorSpec(name, dtype, tuple(tensor.shape))
+    roles = {axis: find_role_by_position(spec, axis) for axis in range(tensor.dim())}
+    return {axis: role for axis, role in roles.items() if role}
 
 
 def _copy(axes: Mapping[str, Mapping[int, str]]) -> Axes:

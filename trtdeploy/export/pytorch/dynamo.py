@@ -22,8 +22,9 @@ from trtdeploy.export.pytorch.failure import (
     read_fixed_axes,
     shorten,
 )
+from trtdeploy.export.pytorch.flat_module import restore_state
 from trtdeploy.export.pytorch.graph_file import ExportedGraph, GraphRequest
-from trtdeploy.export.pytorch.place import find_place_of_stack
+from trtdeploy.export.pytorch.place import Place, find_place_of_stack
 from trtdeploy.export.pytorch.program import read_user_values
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
 
@@ -76,10 +77,15 @@ def _export_program(request: GraphRequest) -> torch.export.ExportedProgram:
     ]
     decisions = ShapeDecisions()
     try:
-        with torch.no_grad(), ignore_autocast(), _listen(decisions, request.flat):
+        with (
+            torch.no_grad(),
+            ignore_autocast(),
+            restore_state(request.source.module),
+            _listen(decisions, request.flat),
+        ):
             return torch.export.export(
                 request.flat,
-                tuple(tensors.values()),
+                tuple(tensor.clone() for tensor in tensors.values()),
                 dynamic_shapes=(tuple(shapes),),
                 strict=False,
             )
@@ -88,9 +94,23 @@ def _export_program(request: GraphRequest) -> torch.export.ExportedProgram:
             raise explain_data_dependence(error, request.flat) from error
         fixed = read_fixed_axes(str(error))
         if fixed:
+            _require_no_loop(request, [decisions.find(entry.size) for entry in fixed])
             names = list(tensors)
             raise explain_fixed_axes(fixed, names, request.dynamic, decisions) from error
         raise
+
+
+def _require_no_loop(request: GraphRequest, places: list[Place | None]) -> None:
+    """Leave to TorchScript what it writes as one operator, and dynamo unrolls over its time."""
+    recurrent = [
+        place
+        for place in places
+        if place and isinstance(request.source.module.get_submodule(place.module), torch.nn.RNNBase)
+    ]
+    if places and len(recurrent) == len(places):
+        raise ConversionFailedError(
+            "it unrolls a recurrent module, and fixes how long", recurrent[0]
+        )
 
 
 class _GuardListener(logging.Handler):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import torch
 
@@ -12,23 +13,23 @@ from trtdeploy.export.pytorch.place import Place, place_of_node
 _SHOWN = 3
 _BY_STATE = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.modules.dropout._DropoutNd)
 _RANDOM = frozenset(
-    {"bernoulli", "bernoulli_", "native_dropout", "normal", "normal_", "multinomial", "rand",
+    {"bernoulli", "bernoulli_", "normal", "normal_", "multinomial", "rand",
      "rand_like", "randn", "randn_like", "randint", "randint_like", "randperm", "uniform",
-     "uniform_", "rrelu_with_noise"}
+     "uniform_"}
 )  # fmt: skip
-_SWITCHED = {"dropout": 2, "feature_dropout": 2, "alpha_dropout": 2, "batch_norm": 5}
-"""Operators with a training switch, and the position of that argument."""
+"""Operators that draw random numbers whatever their arguments say."""
 
 
 def enforce_eval_mode(module: torch.nn.Module) -> list[str]:
     """Put the model into evaluation mode; return what the user should know about it.
 
     Raises:
-        InputError: A module stays in training mode whatever one asks for.
+        InputError: A module stays in training mode whatever one asks for, or was traced in it.
     """
     if isinstance(module, torch.jit.ScriptModule):
         if getattr(module, "training", False):
             module.eval()
+        _require_eval_script(module)
         return []
     if isinstance(module, torch.fx.GraphModule) and not _takes_eval(module):
         return []
@@ -79,11 +80,50 @@ def require_eval_graph(program: torch.export.ExportedProgram) -> None:
 def find_training_nodes(program: torch.export.ExportedProgram) -> Iterator[tuple[str, Place]]:
     """Yield operators that draw random numbers, or use the statistics of the batch at hand."""
     for node in program.graph.nodes:
-        if node.op != "call_function":
+        schema = getattr(node.target, "_schema", None)
+        if node.op != "call_function" or schema is None:
             continue
-        name = getattr(node.target, "_opname", "") or str(node.target).split(".")[1:2]
-        name = name if isinstance(name, str) else "".join(name)
-        switch = _SWITCHED.get(name)
-        on = switch is not None and len(node.args) > switch and node.args[switch] is True
-        if name in _RANDOM or on:
-            yield name, place_of_node(node)
+        names = (argument.name for argument in schema.arguments)
+        arguments = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+        value = getattr(arguments.get("input"), "meta", {}).get("val")
+        # instances are normalized as the channels of one sample
+        alone = isinstance(value, torch.Tensor) and value.dim() > 0 and value.shape[0] == 1
+        if _is_training(schema.name, arguments, alone=alone):
+            yield schema.name.removeprefix("aten::"), place_of_node(node)
+
+
+def _require_eval_script(module: torch.jit.ScriptModule) -> None:
+    """Refuse TorchScript that was traced in training mode, which is written into its operators."""
+    # what belongs to a child is in the graph of its parents, too
+    for path, child in reversed(list(module.named_modules())):
+        for node in child.inlined_graph.nodes():
+            if node.schema() == "(no schema)":
+                continue
+            schema = torch._C.parse_schema(node.schema())
+            names = (argument.name for argument in schema.arguments)
+            inputs = dict(zip(names, node.inputs(), strict=False))
+            arguments = {name: value.toIValue() for name, value in inputs.items()}
+            if _is_training(schema.name, arguments, alone=_is_one_sample(inputs.get("input"))):
+                operator, kind = schema.name.removeprefix("aten::"), child.original_name
+                raise InputError(
+                    f"the model computes as in training: {operator} at {Place(path, kind)}",
+                    hint="A trace keeps the mode it was made in: call model.eval() before "
+                    "torch.jit.trace, and save it again.",
+                )
+
+
+def _is_one_sample(value: torch._C.Value | None) -> bool:
+    if value is None or value.node().kind() not in ("aten::view", "aten::reshape"):
+        return False
+    sizes = list(value.node().inputs())[1]
+    first = next(sizes.node().inputs(), None)
+    return first is not None and first.toIValue() == 1
+
+
+def _is_training(operator: str, arguments: Mapping[str, Any], *, alone: bool) -> bool:
+    """Tell whether an operator has its training switch on, or is random in any case."""
+    switched = arguments.get("training", arguments.get("train")) is True
+    if "batch_norm" in operator:
+        return switched and not alone
+    drops = switched and arguments.get("p", arguments.get("dropout")) != 0
+    return drops or bool(arguments.get("dropout_p")) or operator.removeprefix("aten::") in _RANDOM

@@ -7,7 +7,7 @@ import torch
 from trtdeploy.core.errors import InputError, TrtdeployError
 from trtdeploy.export.opset_lowering import FROM_OPSET, TO_OPSET, LowerOpsetPass
 from trtdeploy.export.pytorch.dynamo import export_by_dynamo
-from trtdeploy.export.pytorch.failure import explain_export_failure, shorten
+from trtdeploy.export.pytorch.failure import explain_export_failure
 from trtdeploy.export.pytorch.graph_file import ExportedGraph, GraphRequest
 from trtdeploy.export.pytorch.tracing import export_by_tracing
 from trtdeploy.export.request import Exporter
@@ -23,9 +23,9 @@ def export_graph(request: GraphRequest, exporter: Exporter) -> tuple[ExportedGra
     """
     module = request.source.module
     if exporter == "torchscript" or isinstance(module, torch.jit.ScriptModule):
-        return _trace(request, "dynamo")
+        return _trace(request)
     if exporter == "auto" and request.source.program is None and _has_fake_quantization(module):
-        graph, model = _trace(request, "dynamo")
+        graph, model = _trace(request)
         graph.notes.insert(0, "TorchScript exporter: dynamo has no form of fake-quantization")
         return graph, model
     try:
@@ -36,7 +36,7 @@ def export_graph(request: GraphRequest, exporter: Exporter) -> tuple[ExportedGra
         failure = explain_export_failure(error, request.flat, "dynamo", "torchscript")
         if exporter == "dynamo" or request.source.program is not None:
             raise failure from error
-        return _fall_back(request, failure, shorten(error))
+        return _fall_back(request, failure)
 
 
 def _use_dynamo(request: GraphRequest) -> tuple[ExportedGraph, OnnxModel]:
@@ -52,11 +52,9 @@ def _use_dynamo(request: GraphRequest) -> tuple[ExportedGraph, OnnxModel]:
     return graph, model
 
 
-def _fall_back(
-    request: GraphRequest, failure: InputError, reason: str
-) -> tuple[ExportedGraph, OnnxModel]:
+def _fall_back(request: GraphRequest, failure: InputError) -> tuple[ExportedGraph, OnnxModel]:
     try:
-        graph, model = _trace(request, "dynamo")
+        graph, model = _trace(request)
     except InputError:
         # the first failure says more about the model
         hint = (
@@ -69,20 +67,26 @@ def _fall_back(
             hint="Change that line; or take it with --exporter torchscript where every input goes "
             "the same way.",
         )
-    graph.notes.insert(0, f"TorchScript exporter, since dynamo failed: {reason}")
+    graph.fallback = failure.message
+    graph.notes.insert(0, f"TorchScript exporter, since {failure.message}")
     return graph, model
 
 
-def _trace(request: GraphRequest, other: str) -> tuple[ExportedGraph, OnnxModel]:
+def _trace(request: GraphRequest) -> tuple[ExportedGraph, OnnxModel]:
     try:
         graph = export_by_tracing(request)
     except TrtdeployError:
         raise
     except Exception as error:
-        raise explain_export_failure(error, request.flat, "TorchScript", other) from error
+        raise explain_export_failure(error, request.flat, "TorchScript", "dynamo") from error
     graph.notes += graph.decisions
     return graph, load_model(request.path)
 
 
 def _has_fake_quantization(module: torch.nn.Module) -> bool:
-    return any("FakeQuantize" in base.__name__ for m in module.modules() for base in type(m).mro())
+    """Tell whether a module quantizes as PyTorch's own do, or says that it does as NVIDIA's do."""
+    return any(
+        hasattr(child, "fake_quant") or "FakeQuantize" in base.__name__
+        for child in module.modules()
+        for base in type(child).mro()
+    )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,19 +13,18 @@ import numpy as np
 import torch
 
 from trtdeploy.config.axis_roles import find_role_by_name
-from trtdeploy.core.errors import InputError
+from trtdeploy.core.errors import CheckFailedError, InputError
 from trtdeploy.core.tensors import SizeRule
 from trtdeploy.export.file_output import open_output_file
 from trtdeploy.export.fp32_regions import Fp32Region, find_pins
 from trtdeploy.export.graph_edit import (
     declare_inputs,
-    declare_outputs,
     name_nodes_by_module,
-    read_output_shape,
     rename_weights,
     strip_origins,
 )
 from trtdeploy.export.opset_choice import choose_opset
+from trtdeploy.export.output_shapes import declare_outputs
 from trtdeploy.export.proof import QUANTIZED_RTOL, Reference, Sample, prove_file
 from trtdeploy.export.proof_sizes import choose_proof_points
 from trtdeploy.export.pytorch.autocast import find_fp32_regions, find_program_regions
@@ -32,20 +32,22 @@ from trtdeploy.export.pytorch.axes import decide_axes
 from trtdeploy.export.pytorch.eval_mode import enforce_eval_mode
 from trtdeploy.export.pytorch.example import add_example_inputs, make_feeds
 from trtdeploy.export.pytorch.exporter_choice import export_graph
-from trtdeploy.export.pytorch.failure import explain_run_failure
 from trtdeploy.export.pytorch.flat_module import FlatModule
 from trtdeploy.export.pytorch.graph_file import ExportedGraph, GraphRequest
 from trtdeploy.export.pytorch.guards import tighten_rules
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
-from trtdeploy.export.pytorch.rounding import measure_rounding
-from trtdeploy.export.pytorch.size_search import RUN_ERRORS, example_sizes, shapes_at
+from trtdeploy.export.pytorch.rounding import run_rounding_otherwise
+from trtdeploy.export.pytorch.size_ends import fit_rules
+from trtdeploy.export.pytorch.size_search import example_sizes, shapes_at
 from trtdeploy.export.pytorch.source import TorchSource
 from trtdeploy.export.pytorch.widening import widen_module
+from trtdeploy.export.pytorch.wrappers import bake_parametrizations
 from trtdeploy.export.request import ExportRequest
 from trtdeploy.export.result import ExportProof, ExportResult
 from trtdeploy.graph.export_facts import write_export_facts
 from trtdeploy.graph.model import OnnxModel, walk_nodes
 from trtdeploy.graph.saving import save_model
+from trtdeploy.parity.runner import Feeds, Outputs
 from trtdeploy.pipeline.steps import StepRunner
 
 _SMALLEST_FP16 = 2.0**-24
@@ -72,6 +74,11 @@ class _Prepared:
         return example_sizes(self.source.named_tensors(), self.dynamic)
 
     @property
+    def batches(self) -> frozenset[str]:
+        """Symbols of a batch, which the proof tries at 1."""
+        return frozenset(symbol for symbol in self.sizes if find_role_by_name(symbol) == "batch")
+
+    @property
     def stated_rules(self) -> tuple[SizeRule, ...]:
         """Rules that say more than "any size"."""
         return tuple(rule for rule in self.rules.values() if rule != SizeRule(rule.symbol))
@@ -96,13 +103,16 @@ def export_torch(source: TorchSource, request: ExportRequest, steps: StepRunner)
             graph_request = _to_graph_request(prepared, Path(raw) / "raw.onnx")
             graph, model = export_graph(graph_request, request.exporter)
             prepared.rules = _tighten_rules(prepared, graph)
+            prepared.rules |= _try_rules(
+                prepared, graph_request.path, _choose_rtol(prepared, model)
+            )
             step.detail = f"{graph.exporter}: {len(model.graph.node)} nodes, opset {model.opset}"
         with steps.run("prove") as step:
             samples = _make_samples(prepared)
             facts = _finish_model(prepared, graph, model, samples)
             save_model(model, path)
-            quantized = any(n.op_type == "QuantizeLinear" for n in walk_nodes(model.graph))
-            proof = _prove(prepared, path, samples, quantized=quantized)
+            with _blame_fallback(graph):
+                proof = _prove(prepared, path, samples, _choose_rtol(prepared, model))
             step.detail = _summarize(proof)
         result = _describe(prepared, graph, model, proof, facts, samples)
         write_export_facts(model, prepared.stated_rules, facts, _to_record(result))
@@ -113,27 +123,21 @@ def export_torch(source: TorchSource, request: ExportRequest, steps: StepRunner)
 def _prepare(source: TorchSource, request: ExportRequest) -> _Prepared:
     opset, reason = choose_opset(request.opset, request.profile)
     add_example_inputs(source, request.inputs, request.proof.seed)
-    flat = FlatModule(source)
     notes = enforce_eval_mode(source.module) if source.program is None else []
     _freeze_observers(source.module)
-    widen_module(source)
-    flat = FlatModule(source)
-    tensors = source.named_tensors()
-    shapes = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in tensors.items())
+    bake_parametrizations(source.module)
+    flat = FlatModule(source, widened=widen_module(source))
     with quiet_frameworks():
-        try:
-            regions = find_fp32_regions(flat, list(tensors.values()))
-            if source.program is not None:
-                regions = find_program_regions(source.program)
-        except RUN_ERRORS as error:
-            raise explain_run_failure(error, flat, shapes) from error
+        regions = find_fp32_regions(flat, lambda: flat.call(source.named_tensors()))
+        if source.program is not None:
+            regions = find_program_regions(source.program)
         decided = decide_axes(source, flat, request)
     constants = [f"{name}={value!r}" for name, value in source.constants().items()]
     if constants:
         notes.append(f"fixed in the file, being no tensors: {', '.join(constants)}")
     return _Prepared(
         source, flat, request, opset, reason, decided.dynamic, decided.rules, regions,
-        [*source.notes, *notes, *decided.notes],
+        [*source.notes, *notes, *decided.notes, *flat.notes],
     )  # fmt: skip
 
 
@@ -162,10 +166,21 @@ def _tighten_rules(prepared: _Prepared, graph: ExportedGraph) -> dict[str, SizeR
     )
 
 
+def _try_rules(prepared: _Prepared, path: Path, rtol: float) -> dict[str, SizeRule]:
+    rules = {s: rule for s, rule in prepared.rules.items() if s not in prepared.batches}
+    file = path if prepared.request.proof.enabled else None
+    return fit_rules(rules, file, _make_reference(prepared), rtol) if rules else {}
+
+
+def _choose_rtol(prepared: _Prepared, model: OnnxModel) -> float:
+    rtol = prepared.request.proof.rtol
+    quantized = any(node.op_type == "QuantizeLinear" for node in walk_nodes(model.graph))
+    return max(rtol, QUANTIZED_RTOL) if quantized else rtol
+
+
 def _make_samples(prepared: _Prepared) -> list[Sample]:
-    batches = frozenset(s for s in prepared.sizes if find_role_by_name(s) == "batch")
     points = choose_proof_points(
-        prepared.sizes, prepared.rules, prepared.request.proof.sizes, batches
+        prepared.sizes, prepared.rules, prepared.request.proof.sizes, prepared.batches
     )
     return [_make_sample(prepared, point, index) for index, point in enumerate(points)]
 
@@ -175,11 +190,7 @@ def _make_sample(prepared: _Prepared, sizes: Mapping[str, int], index: int = 0) 
     shapes = shapes_at(tensors, prepared.dynamic, sizes)
     feeds = make_feeds(prepared.source, shapes, prepared.request.proof.seed + 1 + index)
     with quiet_frameworks():
-        try:
-            expected = prepared.flat.run(feeds)
-        except RUN_ERRORS as error:
-            text = ", ".join(f"{symbol}={size}" for symbol, size in sizes.items())
-            raise explain_run_failure(error, prepared.flat, f"proof at {text}") from error
+        expected = prepared.flat.run(feeds)
     return Sample(sizes, {name: t.numpy() for name, t in feeds.items()}, expected)
 
 
@@ -188,47 +199,57 @@ def _finish_model(
 ) -> tuple[str, ...]:
     """Name nodes, weights and sizes; return the pins."""
     name_nodes_by_module(model)
-    pins, missing = find_pins(model, prepared.regions)
-    graph.notes += [
-        f"the FP32 block in {region.module or 'the model'} left no node: nothing to pin"
-        for region in missing
-    ]
+    pins, notes = find_pins(model, prepared.regions)
+    graph.notes += notes
     strip_origins(model)
     rename_weights(model)
     declare_inputs(model, prepared.dynamic)
-    shapes = {
-        name: read_output_shape(name, [(s.sizes, s.expected[name].shape) for s in samples])
-        for name in samples[0].expected
+    observed = {
+        name: [(s.sizes, s.expected[name].shape) for s in samples] for name in samples[0].expected
     }
-    declare_outputs(model, shapes)
+    declare_outputs(model, prepared.rules.values(), observed)
     write_export_facts(model, prepared.stated_rules, pins)
     return pins
 
 
-def _prove(
-    prepared: _Prepared, path: Path, samples: list[Sample], *, quantized: bool
-) -> ExportProof:
+@contextlib.contextmanager
+def _blame_fallback(graph: ExportedGraph) -> Iterator[None]:
+    """Add to a failed proof why the preferred exporter did not write the file."""
+    try:
+        yield
+    except CheckFailedError as error:
+        if not graph.fallback:
+            raise
+        message = f"{error.message}. The TorchScript exporter wrote it, since {graph.fallback}"
+        raise CheckFailedError(message, hint=error.hint) from error
+
+
+def _prove(prepared: _Prepared, path: Path, samples: list[Sample], rtol: float) -> ExportProof:
     _require_determinism(prepared, samples[0])
-    options = prepared.request.proof
-    if not options.enabled:
+    if not prepared.request.proof.enabled:
         return ExportProof("skipped", reason="--no-proof was given")
-    return prove_file(
-        path,
-        samples,
-        rtol=max(options.rtol, QUANTIZED_RTOL) if quantized else options.rtol,
-        reference=Reference(
-            f"PyTorch {torch.__version__}",
-            prepared.sizes,
-            lambda sizes: _make_sample(prepared, sizes),
-            lambda sample: measure_rounding(prepared.flat, sample),
-        ),
+    return prove_file(path, samples, rtol=rtol, reference=_make_reference(prepared))
+
+
+def _make_reference(prepared: _Prepared) -> Reference:
+    return Reference(
+        f"PyTorch {torch.__version__}",
+        prepared.sizes,
+        lambda sizes: _make_sample(prepared, sizes),
+        lambda feeds: _run_source(prepared, feeds),
+        lambda sample: run_rounding_otherwise(prepared.flat, sample),
     )
+
+
+def _run_source(prepared: _Prepared, feeds: Feeds) -> Outputs:
+    with quiet_frameworks():
+        return prepared.flat.run({n: torch.from_numpy(array) for n, array in feeds.items()})
 
 
 def _require_determinism(prepared: _Prepared, sample: Sample) -> None:
     feeds = {name: torch.from_numpy(array) for name, array in sample.feeds.items()}
     with quiet_frameworks():
-        again = prepared.flat.run(feeds)
+        again = prepared.flat.run(feeds, times=2)
     for name, expected in sample.expected.items():
         if not np.array_equal(expected, again[name], equal_nan=expected.dtype.kind in "fc"):
             raise InputError(

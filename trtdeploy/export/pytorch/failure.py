@@ -123,14 +123,22 @@ def explain_fixed_axes(
     )
 
 
-def explain_run_failure(error: BaseException, model: torch.nn.Module, shapes: str) -> InputError:
+def explain_run_failure(
+    error: BaseException, model: torch.nn.Module, shapes: str, *, widened: bool
+) -> InputError:
     """Return the error for a model that does not even run on its example."""
     place = find_place_of_error(error, model)
+    hint = (
+        "Its FP16 or BF16 weights and inputs were made FP32 before it ran; code that casts there "
+        "must take the type from a tensor, as in x.to(self.fc.weight.dtype). If that is not it: "
+        if widened
+        else ""
+    )
     return InputError(
         f"the model fails on its example inputs ({shapes}): {shorten(error)}"
         + (f"; at {place}" if place else ""),
-        hint="Give inputs that fit with --input NAME:DTYPE:SHAPE[:LOW..HIGH]; integer inputs are "
-        "0 or 1 unless a range is given.",
+        hint=f"{hint}Give inputs that fit with --input NAME:DTYPE:SHAPE[:LOW..HIGH]; integer "
+        "inputs are 0 or 1 unless a range is given.",
     )
 
 

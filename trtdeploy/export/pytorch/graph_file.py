@@ -41,6 +41,7 @@ class ExportedGraph:
         limits: Largest size by symbol, where the exporter found one.
         notes: What the user should know.
         decisions: What a trace fixed to what the example led to.
+        fallback: Why another exporter, which is preferred, did not write it.
     """
 
     exporter: str
@@ -48,3 +49,4 @@ class ExportedGraph:
     limits: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     decisions: list[str] = field(default_factory=list)
+    fallback: str = ""

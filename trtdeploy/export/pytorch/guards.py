@@ -26,7 +26,8 @@ _COMPARE: Mapping[type[ast.AST], Callable[[Any, Any], bool]] = {
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "max": max, "min": min, "sym_max": max, "sym_min": min, "sym_int": int, "int": int,
 }  # fmt: skip
-_STEPS = (1, 2, 4, 7, 8, 14, 16, 28, 32, 64, 128)
+STEPS = (1, 2, 4, 7, 8, 14, 16, 28, 32, 64, 128)
+"""Steps that are tried: powers of two (strided stages), and patches of 14 (DINOv2)."""
 _LONGEST_GUARD = 4000
 _FAR = 1 << 20
 """Conditions that hold up to here set no limit."""
@@ -101,8 +102,8 @@ def _read_path(node: ast.expr) -> list[str]:
 def is_about_ones(text: str) -> bool:
     """Tell whether a condition only excludes sizes of 1, as PyTorch does everywhere.
 
-    Broadcasting makes a size of 1 special there. ONNX broadcasts at run time, and the proof runs
-    the file at a batch of 1.
+    Broadcasting makes a size of 1 special there, whether the model's own code does so or not. The
+    file is run at its smallest sizes instead.
     """
     compact = text.replace(" ", "")
     return compact.endswith(("!=1", ">=2", ">1")) or (compact.startswith(("1!=", "2<=", "1<")))
@@ -126,7 +127,7 @@ def tighten_rule(
         return all(_holds(text, lookup_at(other)) is not False for text in texts)
 
     step = rule.multiple_of
-    for candidate in _STEPS:
+    for candidate in STEPS:
         wider = lcm(step, candidate)
         beside = (size + wider, size - wider) if size % wider == 0 else ()
         if any(other > 0 and holds_at(other) for other in beside):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from trtdeploy.core.errors import InputError
+from trtdeploy.export.pytorch.autocast import ignore_autocast
+from trtdeploy.export.pytorch.flat_module import FlatModule
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
-from trtdeploy.export.pytorch.size_search import RUN_ERRORS
 from trtdeploy.export.pytorch.source import TorchSource, list_parameters
 
 _BATCH, _STEP = 2, 32
@@ -29,9 +31,10 @@ def make_image_source(
     notes = [] if has_weights else [
         f"{label} has random weights: give trained ones with --weights FILE, or --download"
     ]  # fmt: skip
-    free = _make_images(channels, size, size + _STEP)
-    if _runs(model, free):
-        return TorchSource(model, (free,), dynamic={name: _IMAGE_AXES}, notes=notes)
+    images = _make_images(channels, size, size + _STEP)
+    free = TorchSource(model, (images,), dynamic={name: _IMAGE_AXES}, notes=notes)
+    if _runs(free):
+        return free
     notes.append(f"height and width stay fixed at {size}: the model takes no other images")
     square = _make_images(channels, size, size)
     return TorchSource(model, (square,), dynamic={name: {0: "batch"}}, notes=notes)
@@ -42,10 +45,10 @@ def _make_images(channels: int, height: int, width: int) -> torch.Tensor:
     return torch.rand((_BATCH, channels, height, width), generator=generator)
 
 
-def _runs(model: torch.nn.Module, images: torch.Tensor) -> bool:
-    with quiet_frameworks(), torch.no_grad():
+def _runs(source: TorchSource) -> bool:
+    with quiet_frameworks(), ignore_autocast():
         try:
-            model(images)
-        except RUN_ERRORS:
+            FlatModule(source).call(source.named_tensors())
+        except InputError:
             return False
     return True

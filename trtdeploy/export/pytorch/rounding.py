@@ -1,4 +1,4 @@
-"""How far FP32 rounding moves a model's outputs: its distance from itself in FP64.
+"""What a model computes when it rounds otherwise than in FP32: in FP64, hardly at all.
 
 Quantized models do not run in FP64. There, rounding decides where a value on a tie goes, and one
 step early in a model is many at its end: so every result of every operator is rounded once more, to
@@ -8,55 +8,54 @@ either side at random.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
-from trtdeploy.export.proof import Sample, measure_error
+from trtdeploy.core.errors import InputError
+from trtdeploy.export.proof import Sample
 from trtdeploy.export.pytorch.flat_module import FlatModule
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
-from trtdeploy.export.pytorch.size_search import RUN_ERRORS
+from trtdeploy.parity.runner import Outputs
 
 _ONE_ROUNDING = 2.0**-23
 """Distance from 1 to the next number of FP32 (IEEE 754 binary32)."""
 _RUNS = 3
+_UNFIT = (InputError, RuntimeError, TypeError, ValueError, AttributeError, copy.Error)
+"""What the copying, casting and running of somebody's modules raises."""
 
 
-def measure_rounding(flat: FlatModule, sample: Sample) -> Mapping[str, float]:
-    """Return the largest error of each output, relative to its largest magnitude.
+def run_rounding_otherwise(flat: FlatModule, sample: Sample) -> Sequence[Outputs]:
+    """Return what the model computes for a sample, rounding less or otherwise than in FP32.
 
     Empty where the model runs neither in FP64 nor with its results changed. Needs the memory of
     two more copies of it.
     """
+    feeds = {name: torch.from_numpy(array) for name, array in sample.feeds.items()}
     with quiet_frameworks():
         try:
             wide = copy.deepcopy(flat).double()
-            feeds = {name: _widen(torch.from_numpy(a)) for name, a in sample.feeds.items()}
-            exact = wide.run(feeds)
-        except (*RUN_ERRORS, AttributeError):
-            return _measure_random_rounding(flat, sample)
-    return {name: measure_error(exact[name], found) for name, found in sample.expected.items()}
+            return [wide.run({name: _widen(tensor) for name, tensor in feeds.items()})]
+        except _UNFIT:
+            pass
+        try:
+            return [_run_rounding_randomly(flat, feeds, seed) for seed in range(_RUNS)]
+        except InputError:
+            return []
 
 
 def _widen(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.double() if tensor.is_floating_point() else tensor
 
 
-def _measure_random_rounding(flat: FlatModule, sample: Sample) -> Mapping[str, float]:
-    feeds = {name: torch.from_numpy(array) for name, array in sample.feeds.items()}
-    rounding = dict.fromkeys(sample.expected, 0.0)
-    for seed in range(_RUNS):
-        try:
-            with _RandomRounding(seed):
-                outputs = flat.run(feeds)
-        except RUN_ERRORS:
-            return {}
-        for name, expected in sample.expected.items():
-            rounding[name] = max(rounding[name], measure_error(expected, outputs[name]))
-    return rounding
+def _run_rounding_randomly(
+    flat: FlatModule, feeds: Mapping[str, torch.Tensor], seed: int
+) -> Outputs:
+    with _RandomRounding(seed):
+        return flat.run(feeds)
 
 
 class _RandomRounding(TorchDispatchMode):  # type: ignore[misc]  # torch is not followed

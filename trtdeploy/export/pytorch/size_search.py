@@ -6,17 +6,15 @@ from collections.abc import Callable, Mapping
 
 import torch
 
+from trtdeploy.core.errors import InputError
 from trtdeploy.core.tensors import SizeRule
+from trtdeploy.export.pytorch.autocast import ignore_autocast
 from trtdeploy.export.pytorch.example import make_feeds
 from trtdeploy.export.pytorch.flat_module import FlatModule
+from trtdeploy.export.pytorch.guards import STEPS
 from trtdeploy.export.pytorch.source import TorchSource
 
-STEPS = (1, 2, 4, 7, 8, 14, 16, 28, 32, 64, 128)
-"""Steps that are tried: powers of two (strided stages), and patches of 14 (DINOv2)."""
-
 Axes = Mapping[str, Mapping[int, str]]
-RUN_ERRORS = (RuntimeError, ValueError, AssertionError, IndexError, TypeError, NotImplementedError)
-"""What a forward raises for sizes that it cannot take; asserts included."""
 
 
 def example_sizes(tensors: Mapping[str, torch.Tensor], dynamic: Axes) -> dict[str, int]:
@@ -54,9 +52,9 @@ class SizeSearch:
         shapes = shapes_at(self._tensors, self._dynamic, {**self.sizes, **sizes})
         feeds = make_feeds(self._source, shapes, self._seed)
         try:
-            with torch.no_grad():
-                self._flat(*feeds.values())
-        except RUN_ERRORS:
+            with ignore_autocast():
+                self._flat.call(feeds)
+        except InputError:
             return False
         return True
 

@@ -13,6 +13,7 @@ import torch
 
 from trtdeploy.core.errors import UsageError
 from trtdeploy.export.pytorch.structure import find_constants, flatten
+from trtdeploy.export.pytorch.wrappers import unwrap_module
 
 Array = npt.NDArray[Any]
 ValueMaker = Callable[[np.random.Generator, tuple[int, ...]], Array]
@@ -30,7 +31,6 @@ class TorchSource:
         dynamic: Default symbol by axis by input; None derives it from ranks and types.
         limits: Largest size by symbol, where the model says so.
         makers: How to make values of an input; others follow ``--input`` or their type.
-        output_names: Names for the outputs in order; empty takes those of the structure.
         positional_names: Names for ``args``; empty takes those of the parameters of ``forward``.
         program: An exported program, where the source is one; its dynamic sizes are decided.
         notes: What the user should know.
@@ -42,10 +42,13 @@ class TorchSource:
     dynamic: Mapping[str, Mapping[int, str]] | None = None
     limits: Mapping[str, int] = field(default_factory=dict)
     makers: dict[str, ValueMaker] = field(default_factory=dict)
-    output_names: tuple[str, ...] = ()
     positional_names: tuple[str, ...] = ()
     program: torch.export.ExportedProgram | None = None
     notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Take wrappers off, of which names and exporters must see nothing."""
+        self.module = unwrap_module(self.module)
 
     def named_arguments(self) -> dict[str, Any]:
         """Return all arguments by parameter name, in the order they are passed."""
@@ -71,12 +74,12 @@ class TorchSource:
         return dict(find_constants(self.named_arguments()))
 
     def _positional_names(self) -> list[str]:
-        names = list(self.positional_names) or list_parameters(self.module)
+        names = list(self.positional_names) or list_parameters(self.module, keyword_only=False)
         spare = [f"input{index}" for index in range(len(names), len(self.args))]
         return [*names, *spare][: len(self.args)]
 
 
-def list_parameters(module: torch.nn.Module) -> list[str]:
+def list_parameters(module: torch.nn.Module, *, keyword_only: bool = True) -> list[str]:
     """Return the names of the parameters of ``forward``; empty where they cannot be told."""
     if isinstance(module, torch.jit.ScriptModule):
         try:
@@ -88,5 +91,9 @@ def list_parameters(module: torch.nn.Module) -> list[str]:
         parameters = inspect.signature(module.forward).parameters.values()
     except (TypeError, ValueError):
         return []
-    named = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [parameter.name for parameter in parameters if parameter.kind in named]
+    kinds: list[Any] = [
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        *([inspect.Parameter.KEYWORD_ONLY] if keyword_only else []),
+    ]
+    return [parameter.name for parameter in parameters if parameter.kind in kinds]

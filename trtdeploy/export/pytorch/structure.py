@@ -14,7 +14,10 @@ import torch
 
 from trtdeploy.core.errors import UsageError
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
+_PLAIN = (
+    bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device,
+    torch.SymInt, torch.SymFloat, torch.SymBool,
+)  # fmt: skip
 
 
 def flatten(value: Any, path: str = "") -> Iterator[tuple[str, torch.Tensor]]:

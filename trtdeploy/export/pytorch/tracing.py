@@ -7,8 +7,10 @@ import warnings
 from pathlib import Path
 
 import torch
+from torch.utils._pytree import tree_map_only
 
 from trtdeploy.export.pytorch.autocast import ignore_autocast
+from trtdeploy.export.pytorch.flat_module import restore_state
 from trtdeploy.export.pytorch.graph_file import ExportedGraph, GraphRequest
 from trtdeploy.export.pytorch.place import is_framework_file
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
@@ -16,7 +18,9 @@ from trtdeploy.export.pytorch.quiet import quiet_frameworks
 NEWEST_OPSET = 20
 """The exporter is no longer developed; it knows no newer one."""
 
-_DECISION = re.compile(r"Converting a tensor to a Python (boolean|integer|float|number|index|list)")
+_DECISION = re.compile(
+    r"Converting a tensor to a (Python (?:boolean|integer|float|number|index|list)|NumPy array)"
+)
 
 
 def export_by_tracing(request: GraphRequest) -> ExportedGraph:
@@ -29,11 +33,19 @@ def export_by_tracing(request: GraphRequest) -> ExportedGraph:
     opset = min(request.opset, NEWEST_OPSET)
     source = request.source
     scripted = isinstance(source.module, torch.jit.ScriptModule)
-    with quiet_frameworks(descriptors=True) as caught, torch.no_grad(), ignore_autocast():
+    args = tree_map_only(
+        torch.Tensor, torch.clone, source.args if scripted else (*tensors.values(),)
+    )
+    with (
+        quiet_frameworks(descriptors=True) as caught,
+        torch.no_grad(),
+        ignore_autocast(),
+        restore_state(source.module),
+    ):
         torch.onnx.export(
             # tracing does not look through a wrapper into what is compiled already
             source.module if scripted else request.flat,
-            source.args if scripted else tuple(tensors.values()),
+            args,
             str(request.path),
             dynamo=False,
             opset_version=opset,
@@ -41,6 +53,7 @@ def export_by_tracing(request: GraphRequest) -> ExportedGraph:
             output_names=list(request.flat.output_names),
             dynamic_axes={name: dict(axes) for name, axes in request.dynamic.items()},
             training=torch.onnx.TrainingMode.EVAL,
+            verbose=True,  # prints the graph, which nobody sees, and writes lines of code into it
         )
     graph = ExportedGraph(f"TorchScript, PyTorch {torch.__version__}")
     graph.decisions = find_fixed_decisions(caught)
@@ -57,7 +70,7 @@ def find_fixed_decisions(caught: list[warnings.WarningMessage]) -> list[str]:
         if match and not is_framework_file(warning.filename):
             place = f"{Path(warning.filename).name} line {warning.lineno}"
             found[place] = (
-                f"the trace fixed a decision at {place} (a tensor became a Python {match[1]}): "
+                f"the trace fixed a decision at {place} (a tensor became a {match[1]}): "
                 "the file always does what the example led to"
             )
     return list(found.values())

@@ -12,14 +12,16 @@ import torch
 from trtdeploy.core.errors import InputError
 from trtdeploy.core.optional import import_optional
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
+from trtdeploy.export.pytorch.wrappers import unwrap_module
 
 _NESTS = ("ema", "model_ema", "state_dict_ema", "state_dict", "model_state_dict", "model", "module")
-_PREFIXES = ("module.", "_orig_mod.", "model.")
+_PREFIXES = ("module.", "model.")
+_COMPILED = "_orig_mod."
 _SHOWN = 4
 
 
-def load_weights(model: torch.nn.Module, path: Path) -> None:
-    """Put the weights of a file into a model.
+def load_weights(model: torch.nn.Module, path: Path) -> list[str]:
+    """Put the weights of a file into a model; return what the user should know about them.
 
     Knows plain state dictionaries, those nested in a training checkpoint (averaged weights first),
     safetensors, and the prefixes that DataParallel and torch.compile add.
@@ -27,14 +29,14 @@ def load_weights(model: torch.nn.Module, path: Path) -> None:
     Raises:
         InputError: The file cannot be read, or its weights are not those of the model.
     """
-    state = read_state(path)
+    nest, state = read_state(path)
+    model = unwrap_module(model)
     wanted = model.state_dict()
-    for prefix in _PREFIXES:
-        if not wanted.keys() & state.keys() and all(name.startswith(prefix) for name in state):
-            state = {name.removeprefix(prefix): tensor for name, tensor in state.items()}
+    state = _strip_prefixes(state, wanted)
     missing = [name for name in wanted if name not in state and "num_batches_tracked" not in name]
     other = [n for n in state if n in wanted and state[n].shape != wanted[n].shape]
     check_loaded(str(path), missing, other, "Name the very model these weights belong to.")
+    _check_kinds(path, state, wanted)
     unknown = [name for name in state if name not in wanted]
     if unknown:
         raise InputError(
@@ -42,6 +44,38 @@ def load_weights(model: torch.nn.Module, path: Path) -> None:
             hint="Name the very model these weights belong to, e.g. with --config num_classes=N.",
         )
     model.load_state_dict(state, strict=False)
+    return [f"of {path.name}, the weights under {nest!r} were taken"] if nest else []
+
+
+def _strip_prefixes(
+    state: Mapping[str, torch.Tensor], wanted: Mapping[str, torch.Tensor]
+) -> dict[str, torch.Tensor]:
+    """Return the weights under the names they have without wrappers, however those nest."""
+    state = {name.replace(_COMPILED, ""): tensor for name, tensor in state.items()}
+    while state and not wanted.keys() & state.keys():
+        prefix = next((p for p in _PREFIXES if all(name.startswith(p) for name in state)), None)
+        if prefix is None:
+            break
+        state = {name.removeprefix(prefix): tensor for name, tensor in state.items()}
+    return state
+
+
+def _check_kinds(
+    path: Path, state: Mapping[str, torch.Tensor], wanted: Mapping[str, torch.Tensor]
+) -> None:
+    """Refuse weights that PyTorch would cast: codes of a quantized model, complex numbers."""
+    for name, tensor in state.items():
+        if name in wanted and _kind(tensor) != _kind(wanted[name]):
+            kind, expected = (str(t.dtype).removeprefix("torch.") for t in (tensor, wanted[name]))
+            raise InputError(
+                f"{path}: weight {name!r} is stored in {kind}, and the model has it in {expected}",
+                hint="Quantized weights need their scales: export the quantized model itself; or "
+                "save the weights as the model trains them.",
+            )
+
+
+def _kind(tensor: torch.Tensor) -> str:
+    return "complex" if tensor.is_complex() else "real" if tensor.is_floating_point() else "whole"
 
 
 def check_loaded(label: str, missing: Sequence[str], mismatched: Sequence[Any], hint: str) -> None:
@@ -65,8 +99,8 @@ def check_loaded(label: str, missing: Sequence[str], mismatched: Sequence[Any], 
         )
 
 
-def read_state(path: Path) -> dict[str, torch.Tensor]:
-    """Return the tensors of a file by name.
+def read_state(path: Path) -> tuple[str, dict[str, torch.Tensor]]:
+    """Return the tensors of a file by name, and the key of the checkpoint they lie under.
 
     Raises:
         InputError: It cannot be read, or holds objects whose loading would run code.
@@ -78,8 +112,8 @@ def read_state(path: Path) -> dict[str, torch.Tensor]:
             install="pip install safetensors",
         )
         try:
-            return dict(safetensors.load_file(path))
-        except (OSError, ValueError, RuntimeError) as error:
+            return "", dict(safetensors.load_file(path))
+        except Exception as error:  # SafetensorError is none of the built-in kinds
             raise InputError(f"{path} cannot be read as safetensors: {error}") from error
     try:
         with quiet_frameworks():
@@ -95,14 +129,16 @@ def read_state(path: Path) -> dict[str, torch.Tensor]:
     return _find_state(loaded, path)
 
 
-def _find_state(loaded: Any, path: Path) -> dict[str, torch.Tensor]:
+def _find_state(loaded: Any, path: Path) -> tuple[str, dict[str, torch.Tensor]]:
+    nest: list[str] = []
     while isinstance(loaded, Mapping):
         if loaded and all(isinstance(value, torch.Tensor) for value in loaded.values()):
-            return dict(loaded)
-        nested = next((loaded[key] for key in _NESTS if isinstance(loaded.get(key), Mapping)), None)
-        if nested is None:
+            return ".".join(nest), dict(loaded)
+        key = next((key for key in _NESTS if isinstance(loaded.get(key), Mapping)), None)
+        if key is None:
             break
-        loaded = nested
+        nest.append(key)
+        loaded = loaded[key]
     raise InputError(
         f"{path} holds no state dictionary",
         hint="Save one: torch.save(model.state_dict(), FILE).",

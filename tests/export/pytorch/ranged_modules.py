@@ -1,0 +1,53 @@
+"""Modules that take, or treat alike, only some sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+
+class SpecialOne(nn.Module):
+    """Centres a sequence, unless it has one element."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.shape[1] > 1:
+            x = x - x.mean(1, keepdim=True)
+        return x * 2
+
+
+class Baked(nn.Module):
+    """Divides by the length of the example, once traced."""
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return ids.float().cumsum(1) / float(int(ids.shape[1]))
+
+
+class Shrinking(nn.Module):
+    """Takes images from 7x7: a kernel of 7 in two steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 2, 5)
+        self.pool = nn.MaxPool2d(3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.pool(self.conv(x)).mean((2, 3))
+
+
+class Anchored(nn.Module):
+    """Takes anchors that have nothing to do with the batch."""
+
+    def forward(self, x: torch.Tensor, anchors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.mean((1, 2, 3)), anchors * 2
+
+
+class KeywordOnly(nn.Module):
+    def forward(self, x: torch.Tensor, *, mask: torch.Tensor) -> torch.Tensor:
+        return x * mask
+
+
+def broken() -> Callable[[], nn.Module]:
+    settings: dict[str, Callable[[], nn.Module]] = {}
+    return settings["depth"]
