@@ -44,6 +44,10 @@ def find_roles(shape: Shape, dtype: DType = DType.FLOAT32) -> dict[str, str]:
         ((1, "past_sequence_length + 1", 8, 64), {"past_sequence_length + 1": "sequence"}),
         (("?0", "?1", 16), {"?0": "batch", "?1": "sequence"}),
         ((1, "n_pos"), {"n_pos": "other"}),
+        (("b", "n", 3), {"b": "batch", "n": "other"}),
+        (("n", "b", 3), {"n": "batch", "b": "other"}),
+        (("batch", "N"), {"batch": "batch", "N": "other"}),
+        (("T", "N", 3), {"T": "sequence", "N": "batch"}),
         ((1, "num_boxes", 4), {"num_boxes": "sequence"}),
     ],
 )

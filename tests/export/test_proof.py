@@ -140,6 +140,15 @@ def test_samples_that_only_the_file_mixes_are_a_difference(tmp_path: Path) -> No
 RULES = {"height": SizeRule("height", 32, 32), "sequence": SizeRule("sequence", max=16)}
 
 
+def test_proof_sizes_of_small_symbols_differ_within_their_rules() -> None:
+    rules = {"batch": SizeRule("batch", 2, 2), "n": SizeRule("n", max=4)}
+    points = choose_proof_points({"n": 3, "batch": 2, "m": 3}, rules, {})
+    assert [list(point) for point in points] == [["n", "batch", "m"]] * 2
+    for point in points:
+        assert len(set(point.values())) == 3
+        assert all(rule.accepts(point[symbol]) for symbol, rule in rules.items())
+
+
 def test_proof_sizes_differ_from_the_example_and_from_each_other() -> None:
     example = {"batch": 2, "height": 64, "width": 64, "sequence": 16}
     first, second = choose_proof_points(example, RULES, {})

@@ -41,7 +41,8 @@ def export(
       model.pt2, traced.pt      exported programs, TorchScript files
       model.onnx                an ONNX file, to be cleaned
 
-    PyTorch comes with: pip install 'trtdeploy[export]'. The file's metadata says which sizes the
+    PyTorch comes with: pip install 'trtdeploy[export]'. module:callable and .pt2 run code of
+    their own: export those of people you trust. The file's metadata says which sizes the
     model takes and which nodes must stay FP32; 'trtdeploy build' heeds both.
 
     \b

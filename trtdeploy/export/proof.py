@@ -8,11 +8,18 @@ from functools import cache
 from pathlib import Path
 
 from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
+from trtdeploy.config.axis_roles import is_anonymous
 from trtdeploy.core.errors import CheckFailedError, TrtdeployError
 from trtdeploy.export.comparison import Comparison, compare_arrays, find_worst
 from trtdeploy.export.proof_sizes import format_sizes
 from trtdeploy.export.result import ExportProof, ProofPoint
-from trtdeploy.parity.batch import count_samples, find_batch_layout, join_parts, split_feeds
+from trtdeploy.parity.batch import (
+    BatchLayout,
+    count_samples,
+    find_batch_layout,
+    join_parts,
+    split_feeds,
+)
 from trtdeploy.parity.runner import Array, Feeds, Outputs
 
 _MIN_BATCH = 2
@@ -189,7 +196,7 @@ def _check_batch(
         CheckFailedError: It does not, though it does in the source.
     """
     layout = find_batch_layout(session.inputs, session.outputs)
-    if layout is None:
+    if layout is None or _counts_several(session, layout):
         return None
     whole = max(samples, key=lambda sample: count_samples(sample.feeds, layout))
     count = count_samples(whole.feeds, layout)
@@ -206,6 +213,13 @@ def _check_batch(
             known = replace(sample, expected=reference.run(sample.feeds))
             _compare(known, outputs, rtol, reference)
     return False
+
+
+def _counts_several(session: OnnxRuntimeSession, layout: BatchLayout) -> bool:
+    """Tell whether the inputs count different things, which cannot be split alike."""
+    shapes = {spec.name: spec.shape or () for spec in session.inputs}
+    symbols = {shapes[name][axis] for name, axis in layout.inputs.items()}
+    return len({s for s in symbols if not (isinstance(s, str) and is_anonymous(s))}) > 1
 
 
 def _adds_up(whole: Sample, joined: Outputs, rtol: float, reference: Reference) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -104,11 +105,6 @@ def test_nodes_are_called_after_modules_and_tell_nothing_of_this_machine(
     ("name", "place", "cause"),
     [
         ("DataBranch", r"'inner' \(DataBranch\), modules.py line \d+: if x.mean\(\)", "values"),
-        (
-            "BakedBatch",
-            r"'inner' \(BakedBatch\), modules.py line \d+: return x.reshape",
-            "fixes it",
-        ),
         ("AlwaysDropout", r"dropout at module 'inner' \(AlwaysDropout\)", "as in training"),
         ("BatchStatistics", r"batch_norm at module 'inner.norm' \(BatchNorm1d\)", "as in training"),
         ("StubbornDropout", r"'inner' \(StubbornDropout\)", "stays in training mode"),
@@ -123,6 +119,14 @@ def test_what_cannot_be_exported_names_module_line_and_cause(
     assert cause in caught.value.message
     assert caught.value.hint
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_baked_size_names_its_line(tmp_path: Path) -> None:
+    place = r"fixes axis 0 of 'x' to 2.*'inner' \(BakedBatch\), modules.py line \d+: return x.resh"
+    with pytest.raises(InputError, match=place):
+        export_inner(tmp_path, "BakedBatch", "x:float32:2x4", dynamic={"x": {0: "batch"}})
+    result = export_inner(tmp_path, "BakedBatch", "x:float32:2x4")
+    assert any(re.search(place, note) for note in result.notes)
 
 
 def test_an_operator_without_onnx_form_is_placed(tmp_path: Path) -> None:

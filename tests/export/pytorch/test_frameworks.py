@@ -215,3 +215,36 @@ def test_ultralytics(tmp_path: Path) -> None:
     assert {rule.multiple_of for rule in result.size_rules} == {32}
     with pytest.raises(InputError, match="does not exist here"):
         export(tmp_path, "yolov8x-absent.pt")
+
+
+def test_an_example_fits_a_short_table_of_positions(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.CLIPTextConfig(
+        vocab_size=30, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
+        num_attention_heads=2, max_position_embeddings=12,
+    )  # fmt: skip
+    transformers.CLIPTextModel(config).save_pretrained(tmp_path / "clip")
+    result = export(tmp_path, f"transformers:{tmp_path / 'clip'}")
+    assert result.size_rules == (SizeRule("sequence", max=12),)
+
+
+def test_an_input_of_another_kind_is_named(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.Wav2Vec2Config(
+        hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2,
+        conv_dim=(4,), conv_kernel=(3,), conv_stride=(2,), num_conv_pos_embeddings=2,
+        num_conv_pos_embedding_groups=2,
+    )  # fmt: skip
+    transformers.Wav2Vec2Model(config).save_pretrained(tmp_path / "sound")
+    with pytest.raises(InputError, match="Wav2Vec2Model, which takes 'input_values'"):
+        export(tmp_path, f"transformers:{tmp_path / 'sound'}")
+
+
+def test_the_biased_attention_of_t5_is_exported(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.T5Config(
+        vocab_size=30, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2,
+        architectures=["T5EncoderModel"],
+    )  # fmt: skip
+    transformers.T5EncoderModel(config).save_pretrained(tmp_path / "t5")
+    assert export(tmp_path, f"transformers:{tmp_path / 't5'}").exporter.startswith("dynamo")

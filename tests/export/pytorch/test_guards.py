@@ -64,6 +64,11 @@ def test_what_torch_says_about_ones_is_no_limit() -> None:
     )
 
 
+def test_what_excludes_single_sizes_is_no_limit() -> None:
+    size = "L['x'].size()[1]"
+    assert tighten(SizeRule("h"), 24, f"(4*({size} // 8)) != ({size} // 8)") == SizeRule("h")
+
+
 def test_unreadable_guards_change_nothing() -> None:
     assert tighten(SizeRule("h", 4, 4), 24, "something(else)") == SizeRule("h", 4, 4)
 

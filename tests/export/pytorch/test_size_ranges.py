@@ -97,3 +97,37 @@ def test_a_file_imports_what_lies_beside_it_and_shadows_nothing(tmp_path: Path) 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"absent\.py does not exist"):
         export(tmp_path, f"{tmp_path / 'absent.py'}:make")
+
+
+def test_the_end_of_a_table_is_found_though_nothing_checks_it(tmp_path: Path) -> None:
+    result = export(tmp_path, "Positions", "ids:int64:2x5")
+    assert result.size_rules == (SizeRule("sequence", max=16),)
+
+
+def test_an_axis_that_nobody_asked_for_and_that_cannot_vary_stays(tmp_path: Path) -> None:
+    result = export(tmp_path, "Looping", "x:float32:2x4")
+    assert result.inputs[0].shape == (2, 4)
+    assert any(note.startswith("batch stays fixed at 2: the model's") for note in result.notes)
+    with pytest.raises(InputError, match="'batch' is asked to vary"):
+        export(tmp_path, "Looping", "x:float32:2x4", dynamic={"x": {0: "batch"}})
+
+
+def test_an_axis_with_one_size_does_not_vary(tmp_path: Path) -> None:
+    result = export(tmp_path, "EightByEight", "x:float32:2x3x8x8")
+    assert result.inputs[0].shape == ("batch", 3, 8, 8)
+    asked = {"x": {0: "batch", 2: "height"}}
+    with pytest.raises(InputError, match="'height' is asked to vary"):
+        export(tmp_path, "EightByEight", "x:float32:2x3x8x8", dynamic=asked)
+
+
+def test_a_condition_of_the_exporter_alone_sets_no_minimum(tmp_path: Path) -> None:
+    result = export(tmp_path, "Patches", "x:float32:2x3x32x32")
+    assert result.size_rules == (SizeRule("height", 8, 8), SizeRule("width", 8, 8))
+
+
+def test_an_n_beside_a_batch_is_none(tmp_path: Path) -> None:
+    dynamic = {"points": {0: "b", 1: "n"}}
+    result = export(tmp_path, "Points", "points:float32:2x6x3", dynamic=dynamic)
+    assert result.outputs[0].shape == ("b", "n", "n")
+    assert result.proof.batch_independent is True
+    assert all(point.sizes["b"] != point.sizes["n"] for point in result.proof.points)

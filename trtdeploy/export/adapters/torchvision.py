@@ -1,4 +1,4 @@
-"""``torchvision:NAME``: classification, segmentation and video models by their registered name."""
+"""``torchvision:NAME``: image models by their registered name; video models need ``--input``."""
 
 from __future__ import annotations
 

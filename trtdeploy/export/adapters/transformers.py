@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ _TEXT_AXES = {0: "batch", 1: "sequence"}
 _EXAMPLE_BATCH, _EXAMPLE_TOKENS = 2, 24
 _NUMBER = re.compile(r"\d+")
 _SHOWN = 3
+_EAGER = ("t5", "mt5", "umt5")
+"""Their biased attention, fused, leaves strides that PyTorch's exporter cannot view."""
 
 
 def load_source(request: ExportRequest, name: str) -> TorchSource:
@@ -51,11 +53,22 @@ def load_source(request: ExportRequest, name: str) -> TorchSource:
         model, report = _load_model(package, name, config, download=request.download)
     check_loaded(name, report["missing_keys"], report["mismatched_keys"], _CONFIG_HINT)
     notes = _check_unused(name, model, report["unexpected_keys"])
-    main = getattr(model, "main_input_name", "input_ids")
-    make = _make_text_source if main == "input_ids" else _make_image
-    source = make(model, config)
+    source = _choose_maker(model, name)(model, config)
     source.notes += notes
     return source
+
+
+def _choose_maker(model: Any, name: str) -> Callable[[torch.nn.Module, Any], TorchSource]:
+    main = getattr(model, "main_input_name", "input_ids")
+    makers = {"input_ids": _make_text_source, "pixel_values": _make_image}
+    if main not in makers:
+        raise InputError(
+            f"{name} is a {type(model).__name__}, which takes {main!r}; examples are known for "
+            f"{' and '.join(makers)}",
+            hint="Write FILE.py with a make() that returns the model (or its encoder) and a "
+            f"dictionary with an example of {main}, and export FILE.py:make.",
+        )
+    return makers[main]
 
 
 _CONFIG_HINT = (
@@ -140,6 +153,7 @@ def _load_model(package: Any, name: str, config: Any, *, download: bool) -> Any:
             local_files_only=not download,
             output_loading_info=True,
             dtype=torch.float32,
+            **({"attn_implementation": "eager"} if config.model_type in _EAGER else {}),
             ignore_mismatched_sizes=True,
             trust_remote_code=False,
         )
@@ -188,7 +202,8 @@ def _find_class(package: Any, architecture: str) -> Any:
 
 def _make_text_source(model: torch.nn.Module, config: Any) -> TorchSource:
     words, padding = int(getattr(config, "vocab_size", 2)), getattr(config, "pad_token_id", None)
-    shape = (_EXAMPLE_BATCH, _EXAMPLE_TOKENS)
+    positions = getattr(config, "max_position_embeddings", None)
+    shape = (_EXAMPLE_BATCH, min(_EXAMPLE_TOKENS, int(positions or _EXAMPLE_TOKENS)))
     rng = np.random.default_rng(0)
 
     def make_ids(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
@@ -198,7 +213,6 @@ def _make_text_source(model: torch.nn.Module, config: Any) -> TorchSource:
 
     makers: dict[str, ValueMaker] = {"input_ids": make_ids, "attention_mask": _make_mask}
     example = {name: torch.from_numpy(make(rng, shape)) for name, make in makers.items()}
-    positions = getattr(config, "max_position_embeddings", None)
     return TorchSource(
         model,
         kwargs=example,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import torch
 
-from trtdeploy.config.axis_roles import find_role_by_name, find_role_by_position
+from trtdeploy.config.axis_roles import find_role_by_position
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import InputError, UsageError
 from trtdeploy.core.names import suggest_name
 from trtdeploy.core.tensors import SizeRule, TensorSpec
 from trtdeploy.export.pytorch.example import DTYPES, make_feeds
+from trtdeploy.export.pytorch.failure import FixedSizesError
 from trtdeploy.export.pytorch.flat_module import FlatModule
 from trtdeploy.export.pytorch.program import read_program_axes
 from trtdeploy.export.pytorch.size_search import SizeSearch, example_sizes, shapes_at
@@ -66,7 +67,7 @@ def decide_axes(source: TorchSource, flat: FlatModule, request: ExportRequest) -
         elif asked or source.program is not None:
             raise _explain_single_size(symbol, search.sizes[symbol])
         else:
-            _fix(decided, symbol)
+            decided.dynamic = fix_axes(decided.dynamic, [symbol])
             decided.notes.append(
                 f"{symbol} stays fixed at {search.sizes[symbol]}: the model runs at no other size"
             )
@@ -159,8 +160,7 @@ def _enlarge_example(source: TorchSource, dynamic: Axes, request: ExportRequest)
 
 
 def _find_rule(search: SizeSearch, symbol: str, stated: int | None) -> SizeRule | None:
-    is_batch = find_role_by_name(symbol) == "batch"
-    if stated is None and is_batch:
+    if stated is None and symbol in search.batches:
         runs = search.runs_at({symbol: search.sizes[symbol] + 1})
         return SizeRule(symbol) if runs else None
     rule = search.find_rule(symbol, stated)
@@ -169,9 +169,37 @@ def _find_rule(search: SizeSearch, symbol: str, stated: int | None) -> SizeRule 
     return rule
 
 
-def _fix(decided: DecidedAxes, symbol: str) -> None:
-    for name, axes in decided.dynamic.items():
-        decided.dynamic[name] = {axis: s for axis, s in axes.items() if s != symbol}
+def fix_axes(dynamic: Mapping[str, Mapping[int, str]], symbols: Collection[str]) -> Axes:
+    """Return the axes without some symbols."""
+    return {
+        name: {axis: symbol for axis, symbol in axes.items() if symbol not in symbols}
+        for name, axes in dynamic.items()
+    }
+
+
+def format_dynamic(dynamic: Mapping[str, Mapping[int, str]]) -> str:
+    """Return the axes as they are typed: ``--dynamic x:0=batch --dynamic mask:``."""
+    return " ".join(
+        f"--dynamic {name}:" + ",".join(f"{axis}={symbol}" for axis, symbol in axes.items())
+        for name, axes in dynamic.items()
+    )
+
+
+def require_several_sizes(rules: Iterable[SizeRule]) -> None:
+    """Refuse rules that leave a symbol one size.
+
+    Raises:
+        FixedSizesError: Names them.
+    """
+    single = {
+        rule.symbol: f"the model takes size {rule.nearest(1)} alone"
+        for rule in rules
+        if rule.nearest(1) == rule.nearest(1 << 62)
+    }
+    if single:
+        raise FixedSizesError(
+            single, hint=f"Leave {', '.join(single)} out of --dynamic, or widen --multiple."
+        )
 
 
 def _explain_single_size(symbol: str, size: int) -> InputError:

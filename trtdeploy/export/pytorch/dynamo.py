@@ -17,7 +17,7 @@ from trtdeploy.export.pytorch.failure import (
     ShapeDecisions,
     explain_data_dependence,
     explain_fixed_axes,
-    find_place_in_program,
+    find_place_of_conversion,
     is_data_dependent,
     read_fixed_axes,
     shorten,
@@ -64,9 +64,7 @@ def _write(program: torch.export.ExportedProgram, request: GraphRequest) -> None
             verbose=False,
         )
     except torch.onnx.OnnxExporterError as error:
-        raise ConversionFailedError(
-            shorten(error), find_place_in_program(error, program)
-        ) from error
+        raise ConversionFailedError(shorten(error), find_place_of_conversion(error)) from error
     result.save(request.path)
 
 
@@ -109,7 +107,8 @@ def _require_no_loop(request: GraphRequest, places: list[Place | None]) -> None:
     ]
     if places and len(recurrent) == len(places):
         raise ConversionFailedError(
-            "it unrolls a recurrent module, and fixes how long", recurrent[0]
+            "it unrolls a recurrent module over time, and so fixes how long inputs are",
+            recurrent[0],
         )
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from trtdeploy.config.axis_roles import find_role_by_name
 from trtdeploy.core.errors import CheckFailedError, InputError
 from trtdeploy.core.tensors import SizeRule
 from trtdeploy.export.file_output import open_output_file
@@ -28,17 +27,23 @@ from trtdeploy.export.output_shapes import declare_outputs
 from trtdeploy.export.proof import QUANTIZED_RTOL, Reference, Sample, prove_file
 from trtdeploy.export.proof_sizes import choose_proof_points
 from trtdeploy.export.pytorch.autocast import find_fp32_regions, find_program_regions
-from trtdeploy.export.pytorch.axes import decide_axes
+from trtdeploy.export.pytorch.axes import (
+    decide_axes,
+    fix_axes,
+    format_dynamic,
+    require_several_sizes,
+)
 from trtdeploy.export.pytorch.eval_mode import enforce_eval_mode
 from trtdeploy.export.pytorch.example import add_example_inputs, make_feeds
 from trtdeploy.export.pytorch.exporter_choice import export_graph
+from trtdeploy.export.pytorch.failure import FixedSizesError
 from trtdeploy.export.pytorch.flat_module import FlatModule
 from trtdeploy.export.pytorch.graph_file import ExportedGraph, GraphRequest
 from trtdeploy.export.pytorch.guards import tighten_rules
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
 from trtdeploy.export.pytorch.rounding import run_rounding_otherwise
 from trtdeploy.export.pytorch.size_ends import fit_rules
-from trtdeploy.export.pytorch.size_search import example_sizes, shapes_at
+from trtdeploy.export.pytorch.size_search import example_sizes, find_batch_symbols, shapes_at
 from trtdeploy.export.pytorch.source import TorchSource
 from trtdeploy.export.pytorch.widening import widen_module
 from trtdeploy.export.pytorch.wrappers import bake_parametrizations
@@ -76,7 +81,12 @@ class _Prepared:
     @property
     def batches(self) -> frozenset[str]:
         """Symbols of a batch, which the proof tries at 1."""
-        return frozenset(symbol for symbol in self.sizes if find_role_by_name(symbol) == "batch")
+        return find_batch_symbols(self.source.named_tensors(), self.dynamic)
+
+    @property
+    def has_default_axes(self) -> bool:
+        """Whether nobody said which axes vary."""
+        return self.request.dynamic is None and self.source.program is None
 
     @property
     def stated_rules(self) -> tuple[SizeRule, ...]:
@@ -100,18 +110,13 @@ def export_torch(source: TorchSource, request: ExportRequest, steps: StepRunner)
         tempfile.TemporaryDirectory(prefix=".raw.", dir=path.parent.parent) as raw,
     ):
         with steps.run("export") as step:
-            graph_request = _to_graph_request(prepared, Path(raw) / "raw.onnx")
-            graph, model = export_graph(graph_request, request.exporter)
-            prepared.rules = _tighten_rules(prepared, graph)
-            prepared.rules |= _try_rules(
-                prepared, graph_request.path, _choose_rtol(prepared, model)
-            )
+            graph, model = _export(prepared, Path(raw) / "raw.onnx")
             step.detail = f"{graph.exporter}: {len(model.graph.node)} nodes, opset {model.opset}"
         with steps.run("prove") as step:
             samples = _make_samples(prepared)
             facts = _finish_model(prepared, graph, model, samples)
             save_model(model, path)
-            with _blame_fallback(graph):
+            with _name_default_axes(prepared), _blame_fallback(graph):
                 proof = _prove(prepared, path, samples, _choose_rtol(prepared, model))
             step.detail = _summarize(proof)
         result = _describe(prepared, graph, model, proof, facts, samples)
@@ -149,6 +154,31 @@ def _freeze_observers(module: torch.nn.Module) -> None:
             disable()
 
 
+def _export(prepared: _Prepared, path: Path) -> tuple[ExportedGraph, OnnxModel]:
+    """Write the graph and find its rules; axes that nobody asked for and that cannot vary stay."""
+    while True:
+        try:
+            graph, model = export_graph(
+                _to_graph_request(prepared, path), prepared.request.exporter
+            )
+            rules = _tighten_rules(prepared, graph)
+            rules |= _try_rules(prepared, rules, path, _choose_rtol(prepared, model))
+            require_several_sizes(rules.values())
+        except FixedSizesError as error:
+            stay = {symbol: prepared.sizes.get(symbol) for symbol in error.reasons}
+            if not prepared.has_default_axes or None in stay.values():
+                raise
+            prepared.dynamic = fix_axes(prepared.dynamic, stay)
+            prepared.rules = {s: r for s, r in prepared.rules.items() if s not in stay}
+            prepared.notes += [
+                f"{symbol} stays fixed at {stay[symbol]}: {why}"
+                for symbol, why in error.reasons.items()
+            ]
+        else:
+            prepared.rules = rules
+            return graph, model
+
+
 def _to_graph_request(prepared: _Prepared, path: Path) -> GraphRequest:
     return GraphRequest(prepared.source, prepared.flat, prepared.dynamic, prepared.opset, path)
 
@@ -166,8 +196,10 @@ def _tighten_rules(prepared: _Prepared, graph: ExportedGraph) -> dict[str, SizeR
     )
 
 
-def _try_rules(prepared: _Prepared, path: Path, rtol: float) -> dict[str, SizeRule]:
-    rules = {s: rule for s, rule in prepared.rules.items() if s not in prepared.batches}
+def _try_rules(
+    prepared: _Prepared, rules: Mapping[str, SizeRule], path: Path, rtol: float
+) -> dict[str, SizeRule]:
+    rules = {s: rule for s, rule in rules.items() if s not in prepared.batches}
     file = path if prepared.request.proof.enabled else None
     return fit_rules(rules, file, _make_reference(prepared), rtol) if rules else {}
 
@@ -222,6 +254,20 @@ def _blame_fallback(graph: ExportedGraph) -> Iterator[None]:
             raise
         message = f"{error.message}. The TorchScript exporter wrote it, since {graph.fallback}"
         raise CheckFailedError(message, hint=error.hint) from error
+
+
+@contextlib.contextmanager
+def _name_default_axes(prepared: _Prepared) -> Iterator[None]:
+    """Add to a failed proof what to type where the sizes that vary are nobody's wish."""
+    try:
+        yield
+    except CheckFailedError as error:
+        free = [symbol for symbol in prepared.sizes if symbol not in prepared.batches]
+        if not free or not prepared.has_default_axes:
+            raise
+        fixed = format_dynamic(fix_axes(prepared.dynamic, free))
+        hint = f"{', '.join(free)} vary by default; to fix them: {fixed}"
+        raise CheckFailedError(error.message, hint=f"{error.hint} {hint}") from error
 
 
 def _prove(prepared: _Prepared, path: Path, samples: list[Sample], rtol: float) -> ExportProof:

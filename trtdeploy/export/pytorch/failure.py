@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,7 +17,6 @@ _FIXED = re.compile(
     r"specialized it to be a constant \((?P<size>\d+)\)"
 )
 _GUARD = re.compile(r"Eq\((?P<symbol>s\d+), (?P<size>\d+)\)")
-_CONVERTED = re.compile(r"translating node %(?P<node>\w+)")
 _LONGEST_TEXT = 300
 _DATA_DEPENDENT = ("GuardOnDataDependentSymNode", "DataDependentOutputException")
 _BRANCH_HINT = (
@@ -36,6 +36,20 @@ class ConversionFailedError(Exception):
     def __init__(self, reason: str, place: Place | None) -> None:
         super().__init__(reason)
         self.place = place
+
+
+class FixedSizesError(InputError):
+    """Sizes cannot vary; those that nobody asked for are fixed instead.
+
+    Args:
+        reasons: Why, by symbol.
+        hint: What to do where they were asked for.
+    """
+
+    def __init__(self, reasons: Mapping[str, str], *, hint: str) -> None:
+        rows = (f"{symbol!r} is asked to vary, but {why}" for symbol, why in reasons.items())
+        super().__init__("; ".join(rows), hint=hint)
+        self.reasons = dict(reasons)
 
 
 @dataclass(frozen=True)
@@ -104,19 +118,20 @@ def explain_fixed_axes(
     decisions: ShapeDecisions,
 ) -> TrtdeployError:
     """Return the error for sizes that were asked to vary and cannot."""
-    rows = []
+    reasons: dict[str, str] = {}
     for entry in fixed:
         name = names[entry.position]
         symbol = dynamic.get(name, {}).get(entry.axis, "?")
         place = decisions.find(entry.size)
         where = f" at {place}" if place else ""
-        rows.append(
-            f"{symbol!r} (axis {entry.axis} of {name!r}) is asked to vary, but the model's code "
-            f"fixes it to {entry.size}, the example's size{where}"
+        reasons.setdefault(
+            symbol,
+            f"the model's code fixes axis {entry.axis} of {name!r} to {entry.size}, the example's "
+            f"size{where}",
         )
     first = names[fixed[0].position]
-    return InputError(
-        "; ".join(dict.fromkeys(rows)),
+    return FixedSizesError(
+        reasons,
         hint="Take sizes from the tensor (x.shape[0], x.flatten(1)) instead of numbers; or keep "
         f"this size fixed by leaving it out of --dynamic {first}:AXIS=SYMBOL (none at all: "
         f"--dynamic {first}:).",
@@ -142,22 +157,18 @@ def explain_run_failure(
     )
 
 
-def find_place_in_program(
-    error: BaseException, program: torch.export.ExportedProgram
-) -> Place | None:
+def find_place_of_conversion(error: BaseException) -> Place | None:
     """Return where the operator comes from that could not be converted.
 
-    PyTorch names a node of the program after decomposition: ``linalg_eig`` for ``linalg_eigvals``.
+    PyTorch names it in texts only, and as it is called after decomposition: ``linalg_eig`` for
+    ``linalg_eigvals``. The frames that failed hold it as a node.
     """
     link: BaseException | None = error
     while link is not None:
-        match = _CONVERTED.search(str(link))
-        if match:
-            stem = match["node"].rstrip("0123456789").rstrip("_")
-            nodes = [n for n in program.graph.nodes if n.op == "call_function"]
-            exact = [n for n in nodes if n.name == match["node"]]
-            alike = [n for n in nodes if n.name.startswith(stem)]
-            return next((place_of_node(node) for node in (*exact, *alike)), None)
+        for frame, _ in traceback.walk_tb(link.__traceback__):
+            node = frame.f_locals.get("node")
+            if isinstance(node, torch.fx.Node) and node.op == "call_function":
+                return place_of_node(node)
         link = link.__cause__
     return None
 

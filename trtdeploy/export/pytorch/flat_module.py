@@ -14,6 +14,7 @@ from trtdeploy.export.pytorch.failure import explain_run_failure
 from trtdeploy.export.pytorch.place import find_place_of_error
 from trtdeploy.export.pytorch.source import TorchSource
 from trtdeploy.export.pytorch.structure import find_constants, flatten, rebuild
+from trtdeploy.export.pytorch.wrappers import ignore_compilation
 
 
 class _LastRun:
@@ -88,7 +89,7 @@ class FlatModule(torch.nn.Module):  # type: ignore[misc]  # torch is not followe
         """
         results: tuple[torch.Tensor, ...] = ()
         try:
-            with torch.no_grad(), restore_state(self.trtdeploy_model):
+            with torch.no_grad(), ignore_compilation(), restore_state(self.trtdeploy_model):
                 for _ in range(times):
                     results = self(*(tensor.clone() for tensor in feeds.values()))
         except TrtdeployError:

@@ -120,7 +120,7 @@ def tighten_rule(
         guards: Conditions.
         lookup_at: Sizes of all axes when the symbol has a given size.
     """
-    readable = [text for text in guards if not is_about_ones(text)]
+    readable = [text for text in guards if not (is_about_ones(text) or _is_exclusion(text))]
     texts = [text for text in readable if _holds(text, lookup_at(size)) is True]
 
     def holds_at(other: int) -> bool:
@@ -137,6 +137,15 @@ def tighten_rule(
     highest = _search_end(size, step, holds_at, up=True)
     limits = [limit for limit in (rule.max, highest if highest < _FAR - step else None) if limit]
     return replace(rule, multiple_of=step, min=lowest, max=min(limits, default=None))
+
+
+def _is_exclusion(text: str) -> bool:
+    """Tell whether a condition excludes single sizes; that is no limit of all others."""
+    try:
+        node = ast.parse(text[:_LONGEST_GUARD], mode="eval").body
+    except (SyntaxError, RecursionError):
+        return False
+    return isinstance(node, ast.Compare) and all(isinstance(op, ast.NotEq) for op in node.ops)
 
 
 def _holds(text: str, lookup: Lookup) -> bool | None:

@@ -30,21 +30,31 @@ def fit_rules(
     refuse, not for a rule to hide.
 
     Args:
-        rules: By symbol; each symbol is varied alone.
+        rules: By symbol, those of batches aside; each symbol is varied alone.
         path: The file; None tries the source alone, and leaves out a size of 1: many models treat
             it in another way, and a file does what the example led to.
         reference: The source, and the example's size of every symbol.
         rtol: As for ``prove_file``.
     """
     fitted = {}
+    # a row of half the width may pass for one in a batch of two, and in no other
+    batches = {
+        symbol: size + 1 for symbol, size in reference.example.items() if symbol not in rules
+    }
+    another = replace(reference, example={**reference.example, **batches})
     with OnnxRuntimeSession(path, optimize=False, quiet=True) if path else nullcontext() as session:
         for symbol, rule in rules.items():
             size = reference.example[symbol]
-            runs = fit_rule(rule, size, partial(_holds, None, reference, rtol, symbol))
+            is_like = partial(_holds, session, reference, rtol, symbol)
+            loose = (
+                _drop_min(rule, partial(_holds, session, another, rtol, symbol))
+                if session
+                else rule
+            )
+            runs = fit_rule(loose, size, partial(_holds, None, reference, rtol, symbol))
             if session is None:
                 fitted[symbol] = replace(runs, min=max(runs.min, min(size, 2)))
                 continue
-            is_like = partial(_holds, session, reference, rtol, symbol)
             like = fit_rule(runs, size, is_like)
             beside = (size + rule.multiple_of, size - rule.multiple_of)
             is_baked = like != runs and not any(runs.accepts(n) and is_like(n) for n in beside)
@@ -81,6 +91,15 @@ def _is_like(
         ).equal
         for name, expected in sample.expected.items()
     )
+
+
+def _drop_min(rule: SizeRule, is_like: Callable[[int], bool]) -> SizeRule:
+    """Return the rule without its smallest size where the next smaller one does no worse.
+
+    Exporters state conditions that they need to tell sizes apart, and that the model has not.
+    """
+    below = rule.nearest(1) - rule.multiple_of
+    return replace(rule, min=rule.multiple_of) if below > 0 and is_like(below) else rule
 
 
 def fit_rule(rule: SizeRule, size: int, holds_at: Callable[[int], bool]) -> SizeRule:

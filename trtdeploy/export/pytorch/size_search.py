@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 
 import torch
 
+from trtdeploy.config.axis_roles import find_dynamic_axes
+from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import InputError
-from trtdeploy.core.tensors import SizeRule
+from trtdeploy.core.tensors import SizeRule, TensorSpec
 from trtdeploy.export.pytorch.autocast import ignore_autocast
-from trtdeploy.export.pytorch.example import make_feeds
+from trtdeploy.export.pytorch.example import DTYPES, make_feeds
 from trtdeploy.export.pytorch.flat_module import FlatModule
 from trtdeploy.export.pytorch.guards import STEPS
 from trtdeploy.export.pytorch.source import TorchSource
+from trtdeploy.parity.samples_axes import find_batch_axes
 
 Axes = Mapping[str, Mapping[int, str]]
+_FARTHEST_TRIED = 1024
+_LONGEST_RUN_S = 0.25
+"""The next run, of twice the size, takes up to eight times as long, and as much more memory."""
 
 
 def example_sizes(tensors: Mapping[str, torch.Tensor], dynamic: Axes) -> dict[str, int]:
@@ -39,6 +46,33 @@ def shapes_at(
     }
 
 
+def find_symbols(
+    tensors: Mapping[str, torch.Tensor], dynamic: Axes, roles: Collection[str]
+) -> frozenset[str]:
+    """Return the symbols that seem to stand for one of the roles."""
+    axes = find_dynamic_axes(_to_specs(tensors, dynamic))
+    return frozenset(axis.symbol for axis in axes if axis.role in roles)
+
+
+def find_batch_symbols(tensors: Mapping[str, torch.Tensor], dynamic: Axes) -> frozenset[str]:
+    """Return the symbol that counts samples, if any does."""
+    specs = _to_specs(tensors, dynamic)
+    shapes = {spec.name: spec.shape or () for spec in specs}
+    found = [shapes[name][axis] for name, axis in find_batch_axes(specs).axes.items()]
+    return frozenset([size for size in found if isinstance(size, str)][:1])
+
+
+def _to_specs(tensors: Mapping[str, torch.Tensor], dynamic: Axes) -> list[TensorSpec]:
+    return [
+        TensorSpec(
+            name,
+            DTYPES.get(tensor.dtype, DType.UNDEFINED),
+            tuple(dynamic.get(name, {}).get(axis, int(n)) for axis, n in enumerate(tensor.shape)),
+        )
+        for name, tensor in tensors.items()
+    ]
+
+
 class SizeSearch:
     """Runs the model at other sizes than the example's and remembers nothing."""
 
@@ -46,6 +80,8 @@ class SizeSearch:
         self._flat, self._source, self._dynamic, self._seed = flat, source, dynamic, seed
         self._tensors = source.named_tensors()
         self.sizes = example_sizes(self._tensors, dynamic)
+        self.batches = find_batch_symbols(self._tensors, dynamic)
+        self._images = find_symbols(self._tensors, dynamic, ("height", "width"))
 
     def runs_at(self, sizes: Mapping[str, int]) -> bool:
         """Tell whether the model runs when its symbols have these sizes."""
@@ -69,7 +105,26 @@ class SizeSearch:
         step = stated or find_step(size, limit, lambda other: self.runs_at({symbol: other}))
         if step is None:
             return None
+        if limit is None and symbol not in self._images:
+            limit = self._find_limit(symbol, step)
         return SizeRule(symbol, step, step, limit)
+
+    def _find_limit(self, symbol: str, step: int) -> int | None:
+        """Return the largest size, e.g. of a table of positions; None when none is in sight."""
+        size = self.sizes[symbol]
+        good, bad = size, None
+        while bad is None and good < _FARTHEST_TRIED:
+            start, further = time.perf_counter(), good + max(good // step, 1) * step
+            if self.runs_at({symbol: further}):
+                good = further
+            else:
+                bad = further
+            if time.perf_counter() - start > _LONGEST_RUN_S:
+                break
+        while bad is not None and bad - good > step:
+            middle = good + (bad - good) // step // 2 * step
+            good, bad = (middle, bad) if self.runs_at({symbol: middle}) else (good, middle)
+        return None if bad is None else good
 
 
 def find_step(size: int, limit: int | None, runs_at: Callable[[int], bool]) -> int | None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from collections.abc import Iterator
+
 import torch
 from torch.nn.utils import parametrize
 
@@ -27,14 +31,18 @@ def unwrap_module(module: torch.nn.Module) -> torch.nn.Module:
 
 
 def _unwrap(module: torch.nn.Module) -> torch.nn.Module:
-    while True:
-        compiled = module._modules.get("_orig_mod")
-        if compiled is not None:
-            module = compiled
-        elif isinstance(module, _PARALLEL):
-            module = module.module
-        else:
-            return module
+    while "_orig_mod" in module._modules or isinstance(module, _PARALLEL):
+        module = module.module if isinstance(module, _PARALLEL) else module._modules["_orig_mod"]
+    return module
+
+
+@contextlib.contextmanager
+def ignore_compilation() -> Iterator[None]:
+    """Run functions under ``torch.compile`` as they are written."""
+    # without this nothing was compiled, and importing it takes seconds
+    is_loaded = "torch._dynamo" in sys.modules
+    with torch.compiler.set_stance("force_eager") if is_loaded else contextlib.nullcontext():
+        yield
 
 
 def bake_parametrizations(module: torch.nn.Module) -> None:
