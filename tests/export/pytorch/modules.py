@@ -65,6 +65,16 @@ class BakedBatch(nn.Module):
         return x.reshape(2, -1)
 
 
+class OneSample(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x.reshape(1, 4) * 2
+
+
+class SampleByBranch(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.stack([x[index] * 2 for index in range(int(x.shape[0]))])
+
+
 class AlwaysDropout(nn.Module):
     def forward(self, x: Any) -> Any:
         return nn.functional.dropout(x, 0.5, training=True)

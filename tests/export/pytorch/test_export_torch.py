@@ -122,11 +122,24 @@ def test_what_cannot_be_exported_names_module_line_and_cause(
 
 
 def test_a_baked_size_names_its_line(tmp_path: Path) -> None:
-    place = r"fixes axis 0 of 'x' to 2.*'inner' \(BakedBatch\), modules.py line \d+: return x.resh"
+    place = (
+        r"fixes axis 0 of 'x'.*example.*'inner' \(BakedBatch\), modules.py line \d+: return x.resh"
+    )
     with pytest.raises(InputError, match=place):
         export_inner(tmp_path, "BakedBatch", "x:float32:2x4", dynamic={"x": {0: "batch"}})
     result = export_inner(tmp_path, "BakedBatch", "x:float32:2x4")
     assert any(re.search(place, note) for note in result.notes)
+
+
+@pytest.mark.parametrize("name", ["OneSample", "SampleByBranch"])
+def test_an_example_of_one_sample_stays_one_where_the_batch_cannot_vary(
+    name: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="'batch' is asked to vary"):
+        export_inner(tmp_path, name, "x:float32:1x4", dynamic={"x": {0: "batch"}})
+    result = export_inner(tmp_path, name, "x:float32:1x4")
+    assert shapes(result)["x"] == (1, 4)
+    assert any("batch stays fixed at 1" in note for note in result.notes)
 
 
 def test_an_operator_without_onnx_form_is_placed(tmp_path: Path) -> None:

@@ -32,11 +32,13 @@ class DecidedAxes:
 
     Attributes:
         dynamic: Symbol by axis by input.
+        given: Size of each symbol in the user's own example.
         rules: What sizes each symbol accepts.
         notes: What the user should know.
     """
 
     dynamic: Axes
+    given: dict[str, int]
     rules: dict[str, SizeRule] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -56,22 +58,31 @@ def decide_axes(source: TorchSource, flat: FlatModule, request: ExportRequest) -
         dynamic = _check_asked(request.dynamic or {}, tensors)
     else:
         dynamic = _choose_axes(source.dynamic or {}, tensors)
-    decided = DecidedAxes(dynamic)
-    _check_multiples(request.multiples, example_sizes(tensors, dynamic))
-    _enlarge_example(source, dynamic, request)
-    search = SizeSearch(flat, source, dynamic, request.proof.seed)
-    for symbol in list(search.sizes):
+    decided = DecidedAxes(dynamic, example_sizes(tensors, dynamic))
+    _check_multiples(request.multiples, decided.given)
+    seed = request.proof.seed
+    may_stay = not asked and source.program is None
+    larger = {} if source.program else _list_larger(decided.given, request.multiples)
+    search = SizeSearch(flat, source, dynamic, seed)
+    for symbol in larger.keys() - request.multiples.keys():
+        if not search.runs_at({symbol: larger[symbol]}):
+            _fix_single_size(decided, symbol, decided.given[symbol], may_stay=may_stay)
+    resize_example(source, decided.dynamic, larger, seed)
+    search = SizeSearch(flat, source, decided.dynamic, seed)
+    for symbol, size in list(search.sizes.items()):
         rule = _find_rule(search, symbol, request.multiples.get(symbol))
         if rule is not None:
             decided.rules[symbol] = rule
-        elif asked or source.program is not None:
-            raise _explain_single_size(symbol, search.sizes[symbol])
         else:
-            decided.dynamic = fix_axes(decided.dynamic, [symbol])
-            decided.notes.append(
-                f"{symbol} stays fixed at {search.sizes[symbol]}: the model runs at no other size"
-            )
+            _fix_single_size(decided, symbol, size, may_stay=may_stay)
     return decided
+
+
+def _fix_single_size(decided: DecidedAxes, symbol: str, size: int, *, may_stay: bool) -> None:
+    if not may_stay:
+        raise _explain_single_size(symbol, size)
+    decided.dynamic = fix_axes(decided.dynamic, [symbol])
+    decided.notes.append(f"{symbol} stays fixed at {size}: the model runs at no other size")
 
 
 def _choose_axes(
@@ -144,19 +155,25 @@ def _check_multiples(multiples: Mapping[str, int], sizes: Mapping[str, int]) -> 
             )
 
 
-def _enlarge_example(source: TorchSource, dynamic: Axes, request: ExportRequest) -> None:
-    """Give axes of size 1 another one, and sizes that break a stated step the next that fits."""
-    tensors = source.named_tensors()
-    sizes = example_sizes(tensors, dynamic)
-    better = {
-        symbol: SizeRule(symbol, request.multiples.get(symbol, 1)).nearest(max(size, _SMALLEST))
+def _list_larger(sizes: Mapping[str, int], multiples: Mapping[str, int]) -> dict[str, int]:
+    """Return other sizes for those of 1, and the next that fits for those that break a step."""
+    fitting = {
+        symbol: SizeRule(symbol, multiples.get(symbol, 1)).nearest(max(size, _SMALLEST))
         for symbol, size in sizes.items()
     }
-    if better == sizes or source.program is not None:
-        return
-    feeds = make_feeds(source, shapes_at(tensors, dynamic, better), request.proof.seed)
-    replaced = rebuild((source.args, dict(source.kwargs)), iter(feeds.values()))
-    source.args, source.kwargs = replaced
+    return {symbol: size for symbol, size in fitting.items() if size != sizes[symbol]}
+
+
+def resize_example(source: TorchSource, dynamic: Axes, sizes: Mapping[str, int], seed: int) -> None:
+    """Give symbols of the example other sizes, and all inputs new values, if that is needed."""
+    tensors = source.named_tensors()
+    before = example_sizes(tensors, dynamic)
+    after = {symbol: sizes.get(symbol, size) for symbol, size in before.items()}
+    if after != before:
+        feeds = make_feeds(source, shapes_at(tensors, dynamic, after), seed)
+        source.args, source.kwargs = rebuild(
+            (source.args, dict(source.kwargs)), iter(feeds.values())
+        )
 
 
 def _find_rule(search: SizeSearch, symbol: str, stated: int | None) -> SizeRule | None:

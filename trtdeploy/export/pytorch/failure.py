@@ -126,8 +126,8 @@ def explain_fixed_axes(
         where = f" at {place}" if place else ""
         reasons.setdefault(
             symbol,
-            f"the model's code fixes axis {entry.axis} of {name!r} to {entry.size}, the example's "
-            f"size{where}",
+            f"the model's code fixes axis {entry.axis} of {name!r} to the size of the "
+            f"example{where}",
         )
     first = names[fixed[0].position]
     return FixedSizesError(

@@ -1,0 +1,125 @@
+"""What PyTorch computes, as the reference that a written file is held against."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from trtdeploy.core.errors import CheckFailedError, InputError
+from trtdeploy.export.proof import QUANTIZED_RTOL, Reference, Sample, prove_file
+from trtdeploy.export.proof_sizes import choose_proof_points
+from trtdeploy.export.pytorch.axes import fix_axes, format_dynamic
+from trtdeploy.export.pytorch.example import make_feeds
+from trtdeploy.export.pytorch.graph_file import ExportedGraph
+from trtdeploy.export.pytorch.prepared import PreparedSource
+from trtdeploy.export.pytorch.quiet import quiet_frameworks
+from trtdeploy.export.pytorch.rounding import run_rounding_otherwise
+from trtdeploy.export.pytorch.size_search import shapes_at
+from trtdeploy.export.result import ExportProof
+from trtdeploy.graph.model import OnnxModel, walk_nodes
+from trtdeploy.parity.runner import Feeds, Outputs
+
+
+def make_samples(prepared: PreparedSource) -> list[Sample]:
+    """Return inputs and expected outputs at every point of the proof."""
+    points = choose_proof_points(
+        prepared.sizes, prepared.rules, prepared.request.proof.sizes, prepared.batches
+    )
+    return [make_sample(prepared, point, index) for index, point in enumerate(points)]
+
+
+def make_sample(prepared: PreparedSource, sizes: Mapping[str, int], index: int = 0) -> Sample:
+    """Return inputs of the given sizes, and what the source makes of them.
+
+    Args:
+        prepared: The source.
+        sizes: Size by symbol.
+        index: Samples of another index hold other values.
+    """
+    tensors = prepared.source.named_tensors()
+    shapes = shapes_at(tensors, prepared.dynamic, sizes)
+    feeds = make_feeds(prepared.source, shapes, prepared.request.proof.seed + 1 + index)
+    with quiet_frameworks():
+        expected = prepared.flat.run(feeds)
+    return Sample(sizes, {name: t.numpy() for name, t in feeds.items()}, expected)
+
+
+def choose_rtol(prepared: PreparedSource, model: OnnxModel) -> float:
+    """Return the tolerance asked for, or a larger one that Q/DQ nodes need."""
+    rtol = prepared.request.proof.rtol
+    quantized = any(node.op_type == "QuantizeLinear" for node in walk_nodes(model.graph))
+    return max(rtol, QUANTIZED_RTOL) if quantized else rtol
+
+
+def prove_samples(
+    prepared: PreparedSource, path: Path, samples: list[Sample], rtol: float
+) -> ExportProof:
+    """Compare the file with the source.
+
+    Raises:
+        InputError: The source computes something else each time.
+        CheckFailedError: The file does not compute what the source computes.
+    """
+    _require_determinism(prepared, samples[0])
+    if not prepared.request.proof.enabled:
+        return ExportProof("skipped", reason="--no-proof was given")
+    return prove_file(path, samples, rtol=rtol, reference=make_reference(prepared))
+
+
+def make_reference(prepared: PreparedSource) -> Reference:
+    """Return the source as a proof sees it."""
+    return Reference(
+        f"PyTorch {torch.__version__}",
+        prepared.sizes,
+        lambda sizes: make_sample(prepared, sizes),
+        lambda feeds: _run_source(prepared, feeds),
+        lambda sample: run_rounding_otherwise(prepared.flat, sample),
+    )
+
+
+def _run_source(prepared: PreparedSource, feeds: Feeds) -> Outputs:
+    with quiet_frameworks():
+        return prepared.flat.run({n: torch.from_numpy(array) for n, array in feeds.items()})
+
+
+def _require_determinism(prepared: PreparedSource, sample: Sample) -> None:
+    feeds = {name: torch.from_numpy(array) for name, array in sample.feeds.items()}
+    with quiet_frameworks():
+        again = prepared.flat.run(feeds, times=2)
+    for name, expected in sample.expected.items():
+        if not np.array_equal(expected, again[name], equal_nan=expected.dtype.kind in "fc"):
+            raise InputError(
+                f"the model gives another {name!r} each time for the same input: it draws random "
+                "numbers, or changes its own state",
+                hint="Pass training=self.training to F.dropout, and state as inputs and outputs.",
+            )
+
+
+@contextlib.contextmanager
+def blame_fallback(graph: ExportedGraph) -> Iterator[None]:
+    """Add to a failed proof why the preferred exporter did not write the file."""
+    try:
+        yield
+    except CheckFailedError as error:
+        if not graph.fallback:
+            raise
+        message = f"{error.message}. The TorchScript exporter wrote it, since {graph.fallback}"
+        raise CheckFailedError(message, hint=error.hint) from error
+
+
+@contextlib.contextmanager
+def name_default_axes(prepared: PreparedSource) -> Iterator[None]:
+    """Add to a failed proof what to type where the sizes that vary are nobody's wish."""
+    try:
+        yield
+    except CheckFailedError as error:
+        free = [symbol for symbol in prepared.sizes if symbol not in prepared.batches]
+        if not free or not prepared.has_default_axes:
+            raise
+        fixed = format_dynamic(fix_axes(prepared.dynamic, free))
+        hint = f"{', '.join(free)} vary by default; to fix them: {fixed}"
+        raise CheckFailedError(error.message, hint=f"{error.hint} {hint}") from error
