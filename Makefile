@@ -81,9 +81,10 @@ $(EXPORT_VENV)/.installed: pyproject.toml | python-version
 	    torchvision timm transformers ultralytics
 	@touch $@
 
-# One process: PyTorch uses every core by itself.
+# One thread in each process, or PyTorch's threads of all of them wait for each other.
 test-export: $(EXPORT_VENV)/.installed
-	TRTDEPLOY_DOCS_NETWORK=1 $(EXPORT_VENV)/bin/python -m pytest -m pytorch $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 TRTDEPLOY_DOCS_NETWORK=1 $(EXPORT_VENV)/bin/python -m pytest -m pytorch \
+	    -n auto --maxprocesses 8 $(PYTEST_ARGS)
 
 # The environment needs what the machine runs engines with: give PYTHON one that has JetPack's
 # TensorRT, or EXTRAS=tensorrt; and EXTRAS=cuda or pycuda for the memory of the GPU.

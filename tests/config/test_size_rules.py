@@ -73,4 +73,5 @@ def test_nearest_is_accepted_and_keeps_order(size: int, step: int, low: int, spa
 
 def test_rules_read_like_sentences() -> None:
     assert str(SizeRule("s", 32, 64, 512)) == "multiples of 32 from 64 up to 512"
+    assert str(SizeRule("s", 32, 32)) == "multiples of 32"
     assert str(SizeRule("s", max=512)) == "sizes up to 512"

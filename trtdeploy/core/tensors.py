@@ -40,9 +40,9 @@ class SizeRule:
         return rounded if self.max is None else max(min(rounded, self.max // step * step), lowest)
 
     def __str__(self) -> str:
-        """Return ``multiples of 32 from 64 to 512``."""
+        """Return ``multiples of 32 from 64 up to 512``."""
         words = f"multiples of {self.multiple_of}" if self.multiple_of > 1 else "sizes"
-        words += f" from {self.min}" if self.min > 1 else ""
+        words += f" from {self.min}" if self.min > self.multiple_of else ""
         return words if self.max is None else f"{words} up to {self.max}"
 
     def to_dict(self) -> dict[str, int | None]:
