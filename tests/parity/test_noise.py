@@ -207,6 +207,12 @@ def test_rounding_to_bf16_is_that_of_ml_dtypes(value: float) -> None:
     assert rounded == array.astype(ml_dtypes.bfloat16).astype(np.float32)
 
 
+def test_a_scalar_stays_an_array() -> None:
+    rounded = round_values(np.asarray(0.1, np.float32), 2.0**-11)
+    assert isinstance(rounded, np.ndarray)
+    assert rounded.shape == ()
+
+
 def test_rounding_keeps_what_is_not_finite() -> None:
     array = np.array([np.inf, -np.inf, np.nan, 0.0], np.float32)
     np.testing.assert_array_equal(round_values(array, 2.0**-11), array)

@@ -134,7 +134,8 @@ def round_values(array: Array, unit: float) -> Array:
     significand, exponent = np.frexp(array.astype(np.float64))
     # frexp's significand is in [0.5, 1), where numbers of that unit are ``unit`` apart.
     rounded = np.ldexp(np.rint(significand / unit) * unit, exponent)
-    return rounded.astype(array.dtype)
+    # of a scalar, numpy makes a number that is no array
+    return np.asarray(rounded).astype(array.dtype)
 
 
 def _find(recipe: str) -> Rounding:
