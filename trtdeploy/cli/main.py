@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from itertools import pairwise
 from typing import Any
 
 from trtdeploy.cli.output import OutputFormat, sink
@@ -66,7 +67,7 @@ def run(arguments: list[str]) -> int:
 def _find_format(arguments: list[str]) -> OutputFormat:
     """Return what ``--output`` asks for, as far as arguments that nothing has parsed yet tell."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    for option, following in zip(options, [*options[1:], ""], strict=True):
+    for option, following in pairwise([*options, ""]):
         if option == "--output=json" or (option == "--output" and following == "json"):
             return OutputFormat.JSON
     return OutputFormat.HUMAN
