@@ -24,6 +24,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
+from trtdeploy.parity.images_files import IMAGE_FORMATS
+
 Split = Literal["calibrate", "evaluate"]
 Images = npt.NDArray[np.uint8]
 """Images x height x width x 3, RGB."""
@@ -108,7 +110,7 @@ def crop_photos(folder: Path, count: int, size: int, seed: int, split: Split) ->
 
 
 def _crop(path: Path, size: int, rng: np.random.Generator) -> Images:
-    with Image.open(path) as opened:
+    with Image.open(path, formats=IMAGE_FORMATS) as opened:
         image = opened.convert("RGB")
     side = int(min(image.size) * rng.uniform(0.5, 1.0))
     left = int(rng.integers(image.width - side + 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,24 @@ def test_broken_images_are_named_together(tmp_path: Path) -> None:
         open_samples(tmp_path, [spec()])
     for name in ("empty.png", "text.jpg", "deep.png: given pixels of mode 'I;16'"):
         assert name in caught.value.message
+    assert "good.png" not in caught.value.message
+
+
+def test_postscript_under_another_name_starts_no_interpreter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, folder = tmp_path / "bin" / "gs", tmp_path / "samples"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho ran > '{tmp_path}/ran'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    draw(folder / "good.png")
+    Image.new("RGB", (6, 4), RED).save(folder / "b.png", format="EPS")
+    with pytest.raises(InputError) as caught:
+        read(folder, RAW, spec(), 2, 3, 4, 6)
+    assert not (tmp_path / "ran").exists()
+    assert f"{folder / 'b.png'} cannot be read as an image" in caught.value.message
+    assert "none of JPEG, PNG, BMP, WEBP" in caught.value.message
     assert "good.png" not in caught.value.message
 
 

@@ -18,6 +18,8 @@ from trtdeploy.core.optional import import_optional
 from trtdeploy.parity.samples_axes import Array
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
+IMAGE_FORMATS = ("JPEG", "PNG", "BMP", "WEBP")
+"""Pillow's names; it goes by content, and would start Ghostscript for EPS, whatever the suffix."""
 
 # What Pillow's decoders raise for a damaged file; OSError covers "cannot identify" and "truncated".
 _DAMAGE = (
@@ -37,6 +39,7 @@ class ImageReader:
             MissingDependencyError: Pillow is not installed.
         """
         self._image = _import_pillow("PIL.Image")
+        self._unidentified = _import_pillow("PIL").UnidentifiedImageError
         self._ops = _import_pillow("PIL.ImageOps")
         self._preprocessing = preprocessing
         self._mode = "L" if channels == 1 else "RGB"
@@ -47,7 +50,7 @@ class ImageReader:
     def check(self, path: Path) -> str:
         """Return what is wrong with a file as far as its header tells; empty when nothing is."""
         try:
-            with self._name_damage(path), self._image.open(path) as image:
+            with self._open(path) as image:
                 return _find_deep_mode(path, image)
         except InputError as error:
             return error.message
@@ -58,7 +61,7 @@ class ImageReader:
         Raises:
             InputError: The file is damaged, or has more than 8 bits per channel.
         """
-        with self._name_damage(path), self._image.open(path) as image:
+        with self._open(path) as image:
             deep = _find_deep_mode(path, image)
             if deep:
                 raise InputError(deep)
@@ -84,9 +87,16 @@ class ImageReader:
         return canvas
 
     @contextmanager
-    def _name_damage(self, path: Path) -> Iterator[None]:
+    def _open(self, path: Path) -> Iterator[Any]:
+        """Open one image, and name the file whatever fails while it is open."""
         try:
-            yield
+            with self._image.open(path, formats=IMAGE_FORMATS) as image:
+                yield image
+        except self._unidentified as error:
+            raise InputError(
+                f"{path} cannot be read as an image: it is none of {', '.join(IMAGE_FORMATS)}",
+                hint="Convert the file, or remove it from the folder.",
+            ) from error
         except (*_DAMAGE, self._image.DecompressionBombError) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise InputError(
