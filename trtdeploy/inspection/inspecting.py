@@ -10,7 +10,7 @@ from trtdeploy.backends.plan_header import PlanHeader, read_plan_header
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import InputError, ModelFileError
 from trtdeploy.core.tensors import format_shape
-from trtdeploy.pipeline.build_key import is_intact
+from trtdeploy.pipeline.folder_files import is_intact
 from trtdeploy.pipeline.manifest import load_manifest
 
 

@@ -43,16 +43,3 @@ def compute_build_key(parts: dict[str, Any]) -> str:
     """Return a SHA-256 over everything that decides the result, in canonical JSON."""
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def is_intact(folder: Path, manifest: dict[str, Any]) -> bool:
-    """True when the files a manifest lists are there, with the contents it lists."""
-    listed = [manifest.get("typed_model"), manifest.get("engine")]
-    for entry in listed:
-        if entry is None:
-            continue
-        for name, sha256 in entry["files"].items():
-            path = folder / name
-            if not path.is_file() or compute_sha256(path) != sha256:
-                return False
-    return True

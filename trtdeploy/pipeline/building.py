@@ -9,16 +9,17 @@ from typing import Any
 
 from trtdeploy.config.loading import ResolvedProfile, load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_shapes
-from trtdeploy.core.errors import InputError, ModelFileError
+from trtdeploy.core.errors import InputError, ModelFileError, UsageError
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.saving import save_model
 from trtdeploy.parity.samples import open_samples
-from trtdeploy.pipeline.build_key import compute_build_key, hash_data, hash_model, is_intact
-from trtdeploy.pipeline.compiling import compile_folder
+from trtdeploy.pipeline.build_key import compute_build_key, hash_data, hash_model
+from trtdeploy.pipeline.compiling import ENGINE_NAME, compile_folder
 from trtdeploy.pipeline.environment import describe_environment
 from trtdeploy.pipeline.finding_text import describe_finding
+from trtdeploy.pipeline.folder_files import is_intact
 from trtdeploy.pipeline.manifest import (
     SCHEMA_VERSION,
     describe_file,
@@ -137,8 +138,12 @@ def build_model(
         request, resolved, recipe, model, source, profiles, resolution.notes, check,
         describe_environment(),
     )  # fmt: skip
-    earlier = None if request.rebuild else _find_earlier(target, inputs.key, ability)
-    return earlier or _write_folder(target, inputs, ability, steps, open_engine)
+    if not request.rebuild:
+        earlier = _find_earlier(target, inputs.key, ability)
+        if earlier is not None:
+            return earlier
+        _refuse_engine_loss(target, ability)
+    return _write_folder(target, inputs, ability, steps, open_engine)
 
 
 def _describe_source(model: OnnxModel) -> dict[str, Any]:
@@ -179,6 +184,26 @@ def _find_earlier(target: Path, key: str, ability: CompileAbility) -> BuildResul
     if found == ENGINE:
         return BuildResult(target, ENGINE, True, "", "", manifest)
     return BuildResult(target, PREPARED, True, ability.reason, ability.next_step, manifest)
+
+
+def _refuse_engine_loss(target: Path, ability: CompileAbility) -> None:
+    """Refuse to replace a finished folder by one without engine."""
+    if ability.possible or not _holds_engine(target):
+        return
+    raise UsageError(
+        f"{target} holds the engine of another build, and this one would leave none there: "
+        f"{ability.reason}",
+        hint="Choose another place with --output-dir, or add --rebuild to lose that engine.",
+    )
+
+
+def _holds_engine(target: Path) -> bool:
+    if (target / ENGINE_NAME).exists():
+        return True
+    try:
+        return bool(load_manifest(target)["status"] == ENGINE)  # ONNX Runtime's is the typed model
+    except InputError:
+        return False
 
 
 def _write_folder(

@@ -17,6 +17,7 @@ from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.loading import load_model
 from trtdeploy.parity.checking import Observer
 from trtdeploy.parity.result import ParityReport
+from trtdeploy.pipeline.folder_files import check_folder, list_files, require_plain_files
 from trtdeploy.pipeline.manifest import load_manifest
 from trtdeploy.pipeline.model_inputs import describe_inputs
 from trtdeploy.pipeline.parity import run_parity
@@ -89,6 +90,8 @@ def _read_folder(question: ParityQuestion, open_engine: SessionOpener | None) ->
             hint="Leave --profile, --set and the sizes out, or give the ONNX file in it.",
         )
     manifest = load_manifest(question.candidate)
+    require_plain_files(question.candidate, list_files(manifest))
+    check_folder(question.candidate, manifest)
     resolved = restore_deploy_profile(
         manifest["profile"], str(question.candidate / "manifest.json")
     )

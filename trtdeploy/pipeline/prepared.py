@@ -12,9 +12,9 @@ from trtdeploy.config.shape_table import ShapeTable
 from trtdeploy.core.errors import InputError, NotPossibleError, UsageError
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.loading import load_model
-from trtdeploy.pipeline.build_key import is_intact
 from trtdeploy.pipeline.compiling import compile_folder
 from trtdeploy.pipeline.environment import describe_environment
+from trtdeploy.pipeline.folder_files import check_typed_model, is_intact, require_plain_files
 from trtdeploy.pipeline.manifest import load_manifest, save_manifest, take_report
 from trtdeploy.pipeline.output_folder import check_replaceable, open_output_folder
 from trtdeploy.pipeline.parity_request import JudgementOptions, ParityRequest, SessionOpener
@@ -47,12 +47,8 @@ def build_prepared(
     folder = request.model
     manifest = load_manifest(folder)
     _refuse_options(request)
-    _require_plain_files(folder, manifest)
-    if not is_intact(folder, {**manifest, "engine": None}):
-        raise InputError(
-            f"{folder}: the typed model differs from the one in manifest.json, or is missing",
-            hint="Copy the folder again; it must not be changed by hand.",
-        )
+    require_plain_files(folder, manifest["typed_model"]["files"])
+    check_typed_model(folder, manifest)
     _require_own_weights(folder, manifest)
     resolved = restore_deploy_profile(manifest["profile"], str(folder / "manifest.json"))
     _require_one_recipe(folder, manifest)
@@ -135,13 +131,6 @@ def _require_one_recipe(folder: Path, manifest: dict[str, Any]) -> None:
             f"typed as precision.recipe says: {planned}",
             hint="Build from the ONNX file again to change the recipe.",
         )
-
-
-def _require_plain_files(folder: Path, manifest: dict[str, Any]) -> None:
-    for name in sorted(manifest["typed_model"]["files"]):
-        path = folder / name
-        if path.is_symlink() or (path.exists() and not path.is_file()):
-            raise InputError(f"{path} is not a plain file; it is left alone")
 
 
 def _require_own_weights(folder: Path, manifest: dict[str, Any]) -> None:

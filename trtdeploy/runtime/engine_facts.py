@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.core.tensors import Shape
+from trtdeploy.pipeline.folder_files import format_rebuild, format_recompile
 
 
 @dataclass(frozen=True)
@@ -88,14 +88,12 @@ class EngineFacts:
     @property
     def recompile(self) -> str:
         """The command that compiles the typed model of the folder again."""
-        return f"trtdeploy build {shlex.quote(str(self.folder))} --rebuild"
+        return format_recompile(self.folder)
 
     @property
     def rebuild(self) -> str:
         """The command that makes the folder again from the source model."""
-        source, profile = shlex.quote(self.source), shlex.quote(self.deploy_profile)
-        place = shlex.quote(str(self.folder))
-        return f"trtdeploy build {source} --profile {profile} --output-dir {place} --rebuild"
+        return format_rebuild(self.folder, self.source, self.deploy_profile)
 
 
 def read_engine_facts(folder: Path, manifest: Mapping[str, Any]) -> EngineFacts:

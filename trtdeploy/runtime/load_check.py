@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from trtdeploy.backends.plan_header import PlanHeader, read_plan_header
 from trtdeploy.backends.precision_proof import LOW_TYPES
 from trtdeploy.core.errors import EngineFileError, NotPossibleError
-from trtdeploy.core.files import compute_sha256
 from trtdeploy.core.units import format_bytes
+from trtdeploy.pipeline.folder_files import check_files, check_hash, format_hint
 from trtdeploy.runtime.engine_facts import CompileFacts, EngineFacts
 from trtdeploy.runtime.version_rule import matches_header
 
@@ -21,8 +21,8 @@ _ENGINE = "engine"
 _UNPROVEN = "nothing"
 
 
-def require_engine(facts: EngineFacts) -> tuple[str, str]:
-    """Return file name and SHA-256 of the engine a folder holds.
+def require_engine(facts: EngineFacts) -> tuple[str, Mapping[str, str]]:
+    """Return the name of the engine that a folder holds, and the SHA-256 of each of its files.
 
     Raises:
         NotPossibleError: It is a prepared folder.
@@ -33,8 +33,7 @@ def require_engine(facts: EngineFacts) -> tuple[str, str]:
             hint=f"On the device run: trtdeploy build {facts.folder}   (here, its "
             f"{facts.typed_model[0]} runs in ONNX Runtime)",
         )
-    name, files = facts.engine
-    return name, files[name]
+    return facts.engine
 
 
 def read_checked_plan(facts: EngineFacts) -> bytes:
@@ -44,7 +43,7 @@ def read_checked_plan(facts: EngineFacts) -> bytes:
         NotPossibleError: The folder holds no engine.
         EngineFileError: The file or the manifest is not what it should be; with both values.
     """
-    name, sha256 = require_engine(facts)
+    name, files = require_engine(facts)
     path = facts.folder / name
     header = read_header(path, facts.recompile)
     _check_header(path, header, facts)
@@ -54,11 +53,9 @@ def read_checked_plan(facts: EngineFacts) -> bytes:
         raise EngineFileError(
             f"{path} has {len(plan)} bytes ({format_bytes(len(plan))}), and its manifest says "
             f"{facts.engine_bytes} ({format_bytes(facts.engine_bytes)}): it was cut or replaced",
-            hint=f"Copy the folder again, or: {facts.recompile}",
+            hint=format_hint(facts.recompile),
         )
-    found = hashlib.sha256(plan).hexdigest()
-    if found != sha256:
-        raise _explain_hash(path, found, sha256, facts.recompile)
+    check_hash(path, hashlib.sha256(plan).hexdigest(), files[name], facts.recompile)
     return plan
 
 
@@ -68,12 +65,9 @@ def check_model_files(facts: EngineFacts) -> None:
     Raises:
         EngineFileError: It is another one.
     """
-    for name, sha256 in facts.typed_model[1].items():
-        path = facts.folder / name
-        if path.exists():
-            found = compute_sha256(path)
-            if found != sha256:
-                raise _explain_hash(path, found, sha256, facts.rebuild)
+    files = facts.typed_model[1].items()
+    present = {name: sha256 for name, sha256 in files if (facts.folder / name).exists()}
+    check_files(facts.folder, present, facts.rebuild)
 
 
 def check_consistency(facts: EngineFacts) -> None:
@@ -185,10 +179,3 @@ def _find_compile_conflicts(facts: EngineFacts, compiled: CompileFacts) -> Itera
     low = LOW_TYPES.get(compiled.low_dtype)
     if low and low not in compiled.layers and not compiled.proven_by.startswith(_UNPROVEN):
         yield f"precision {compiled.low_dtype}, and the engine's layers are {compiled.layers}"
-
-
-def _explain_hash(path: Path, found: str, expected: str, remedy: str) -> EngineFileError:
-    return EngineFileError(
-        f"{path} has SHA-256 {found}, and its manifest says {expected}: it was changed or replaced",
-        hint=f"Copy the folder again, or: {remedy}",
-    )

@@ -18,7 +18,7 @@ from trtdeploy.core.errors import (
     InputError,
     UsageError,
 )
-from trtdeploy.core.files import compute_sha256
+from trtdeploy.pipeline.folder_files import check_files
 from trtdeploy.pipeline.manifest import load_manifest
 from trtdeploy.pipeline.output_folder import MANIFEST_NAME
 from trtdeploy.runtime.engine_facts import EngineFacts, read_engine_facts
@@ -107,16 +107,9 @@ def _load_folder(request: LoadRequest) -> Session:
 
 def _load_model(facts: EngineFacts, options: SessionOptions) -> Session:
     """Open the typed model itself, which is what ONNX Runtime runs."""
-    name, _ = require_engine(facts)
+    name, files = require_engine(facts)
     check_consistency(facts)
-    for file, sha256 in (facts.engine or ("", {}))[1].items():
-        path = facts.folder / file
-        found = compute_sha256(path) if path.is_file() else "none: it is missing"
-        if found != sha256:
-            raise EngineFileError(
-                f"{path} has SHA-256 {found}, and its manifest says {sha256}",
-                hint=f"Copy the folder again, or: {facts.rebuild}",
-            )
+    check_files(facts.folder, files, facts.rebuild)
     return _open_onnx(facts.folder / name, options)
 
 
