@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 from trtdeploy.core.dtypes import DType
 from trtdeploy.graph.attributes import AttributeValue, value_of
@@ -17,37 +18,30 @@ ALL_TENSORRT = "tensorrt"
 BOTH_ENGINES = (ALL_TENSORRT, RTX)
 
 
-class Restriction(Protocol):
-    """One limit. ``engines`` names whom it binds: ``tensorrt``, ``tensorrt<10``, ..."""
+@dataclass(frozen=True)
+class Restriction(ABC):
+    """One limit.
 
-    @property
-    def code(self) -> str:
-        """Code of the findings."""
-        ...
+    Attributes:
+        operators: Operators that have it.
+        engines: Whom it binds: ``tensorrt``, ``tensorrt<10``, ``tensorrt_rtx``.
+        remedy: What to do about a node that breaks it.
+    """
 
-    @property
-    def operators(self) -> tuple[str, ...]:
-        """Operators it concerns."""
-        ...
+    code: ClassVar[str]
+    """Of its findings; one per kind of limit."""
 
-    @property
-    def engines(self) -> tuple[str, ...]:
-        """Engines it binds."""
-        ...
+    operators: tuple[str, ...]
+    engines: tuple[str, ...]
+    remedy: str
 
-    @property
-    def remedy(self) -> str:
-        """What to do about it."""
-        ...
+    def binds(self, target: CheckTarget) -> bool:
+        """True when the limit holds for the target; an unknown version counts as the newest."""
+        return any(_matches(engine, target) for engine in self.engines)
 
+    @abstractmethod
     def explain(self, context: CheckContext, checked: CheckedNode) -> str:
         """Return how the node breaks the limit; empty when it does not."""
-        ...
-
-
-def binds(restriction: Restriction, target: CheckTarget) -> bool:
-    """True when the limit holds for the target; an unknown version counts as the newest."""
-    return any(_matches(engine, target) for engine in restriction.engines)
 
 
 def _matches(engine: str, target: CheckTarget) -> bool:
@@ -58,13 +52,10 @@ def _matches(engine: str, target: CheckTarget) -> bool:
 
 
 @dataclass(frozen=True)
-class OneOutput:
+class OneOutput(Restriction):
     """Only the first output may exist; a second one is refused even if nobody reads it."""
 
-    operators: tuple[str, ...]
-    engines: tuple[str, ...]
-    remedy: str
-    code: str = "extra-output"
+    code = "extra-output"
 
     def explain(self, context: CheckContext, checked: CheckedNode) -> str:
         """Return which further outputs there are."""
@@ -75,15 +66,13 @@ class OneOutput:
 
 
 @dataclass(frozen=True)
-class AttributeValues:
+class AttributeValues(Restriction):
     """An attribute may have a few values only; a list must hold nothing else."""
 
-    operators: tuple[str, ...]
-    engines: tuple[str, ...]
-    remedy: str
+    code = "attribute-value"
+
     attribute: str
     allowed: tuple[AttributeValue, ...]
-    code: str = "attribute-value"
 
     def explain(self, context: CheckContext, checked: CheckedNode) -> str:
         """Return the value and what is allowed."""
@@ -96,14 +85,12 @@ class AttributeValues:
 
 
 @dataclass(frozen=True)
-class InputRank:
+class InputRank(Restriction):
     """The first input must have a certain number of axes."""
 
-    operators: tuple[str, ...]
-    engines: tuple[str, ...]
-    remedy: str
+    code = "input-rank"
+
     rank: int
-    code: str = "input-rank"
 
     def explain(self, context: CheckContext, checked: CheckedNode) -> str:
         """Return the rank found and the rank wanted."""
@@ -115,16 +102,14 @@ class InputRank:
 
 
 @dataclass(frozen=True)
-class InputTypes:
+class InputTypes(Restriction):
     """Some inputs may not have certain element types."""
 
-    operators: tuple[str, ...]
-    engines: tuple[str, ...]
-    remedy: str
+    code = "input-type"
+
     refused: frozenset[DType]
     attribute: tuple[str, int] | None = None
     """The limit holds only while this attribute has this value (also when it is absent)."""
-    code: str = "input-type"
 
     def explain(self, context: CheckContext, checked: CheckedNode) -> str:
         """Return the input and its type."""
@@ -140,16 +125,14 @@ class InputTypes:
 
 
 @dataclass(frozen=True)
-class BuildTimeOperand:
+class BuildTimeOperand(Restriction):
     """An input must be known when the engine is built."""
 
-    operators: tuple[str, ...]
-    engines: tuple[str, ...]
-    remedy: str
+    code = "runtime-operand"
+
     slot: int
     shapes_are_known: bool = False
     """Values computed from shapes count as known."""
-    code: str = "runtime-operand"
 
     def explain(self, context: CheckContext, checked: CheckedNode) -> str:
         """Return which operand is computed at run time."""
@@ -177,15 +160,13 @@ class BuildTimeOperand:
 
 
 @dataclass(frozen=True)
-class OperandLimit:
+class OperandLimit(Restriction):
     """A constant operand may not exceed a number."""
 
-    operators: tuple[str, ...]
-    engines: tuple[str, ...]
-    remedy: str
+    code = "operand-too-large"
+
     slot: int
     limit: int
-    code: str = "operand-too-large"
 
     def explain(self, context: CheckContext, checked: CheckedNode) -> str:
         """Return the value and the limit."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trtdeploy.preflight.context import CheckContext
 from trtdeploy.preflight.finding import Affects, Finding, FindingKind, Severity
-from trtdeploy.preflight.restriction import Restriction, binds
+from trtdeploy.preflight.restriction import Restriction
 from trtdeploy.preflight.restriction_table import RESTRICTIONS
 
 RESTRICTION_KINDS = {
@@ -24,7 +24,7 @@ class FindRestrictionsCheck:
         """Yield one finding per node and limit."""
         by_operator: dict[str, list[Restriction]] = defaultdict(list)
         for restriction in RESTRICTIONS:
-            if binds(restriction, context.target):
+            if restriction.binds(context.target):
                 for operator in restriction.operators:
                     by_operator[operator].append(restriction)
         engine = context.target.engine_title
