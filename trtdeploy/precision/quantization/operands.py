@@ -72,7 +72,7 @@ class OperandPlacement:
                 kind = self._edges.get((node.name, slot))
                 if kind is not None:
                     group = node.output[0] if node.op_type == CONCAT else roots.get(tensor, tensor)
-                    found.append(QuantizedOperand(node.name, slot, tensor, group, kind))
+                    found.append(QuantizedOperand(node.name, slot, tensor, kind, group))
         return tuple(found)
 
     def list_measured(self, operands: Iterable[QuantizedOperand]) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -29,41 +28,46 @@ class LayerDecision:
 
 
 @dataclass(frozen=True)
-class QuantizedOperand:
-    """An activation that a node reads through a Q/DQ pair.
+class _QuantizedInput:
+    """What a node reads in 8 bits.
 
     Attributes:
         node: Name of the reading node.
         slot: Which of its inputs.
-        tensor: The value, as named in the model that was planned.
-        group: Operands of one group and kind share a scale: the value that it is measured on.
+        tensor: The value or initializer, as named in the model that was planned.
         kind: The 8-bit type.
     """
 
     node: str
     slot: int
     tensor: str
-    group: str
     kind: QuantizedType
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain data."""
+        return {**vars(self), "kind": self.kind.name}
 
 
 @dataclass(frozen=True)
-class QuantizedWeight:
+class QuantizedOperand(_QuantizedInput):
+    """An activation that a node reads through a Q/DQ pair.
+
+    Attributes:
+        group: Operands of one group and kind share a scale: the value that it is measured on.
+    """
+
+    group: str
+
+
+@dataclass(frozen=True)
+class QuantizedWeight(_QuantizedInput):
     """A constant that a layer reads through DequantizeLinear.
 
     Attributes:
-        node: Name of the layer.
-        slot: Which of its inputs.
-        tensor: The initializer, as named in the model that was planned.
         axis: Axis with one scale per index; None for one scale in all.
-        kind: The 8-bit type.
     """
 
-    node: str
-    slot: int
-    tensor: str
     axis: int | None
-    kind: QuantizedType
 
 
 @dataclass(frozen=True)
@@ -100,10 +104,6 @@ class QuantizationPlan:
             if decision.quantized is not None
         }
 
-    def count_by_rule(self) -> dict[str, int]:
-        """Return how many layers each rule decided about, the recipe's own included."""
-        return dict(Counter(decision.rule for decision in self.layers.values()))
-
     def to_dict(self) -> dict[str, object]:
         """Return plain data for manifests and reports."""
         return {
@@ -115,16 +115,8 @@ class QuantizationPlan:
                 }
                 for name, decision in self.layers.items()
             },
-            "operands": [
-                {"node": o.node, "slot": o.slot, "tensor": o.tensor, "group": o.group,
-                 "kind": o.kind.name}
-                for o in self.operands
-            ],
-            "weights": [
-                {"node": w.node, "slot": w.slot, "tensor": w.tensor, "axis": w.axis,
-                 "kind": w.kind.name}
-                for w in self.weights
-            ],
+            "operands": [operand.to_dict() for operand in self.operands],
+            "weights": [weight.to_dict() for weight in self.weights],
             "measured": list(self.measured),
             "notes": list(self.notes),
-        }  # fmt: skip
+        }

@@ -187,7 +187,7 @@ def _list_weights(
     layers: Mapping[str, Layer], kinds: Mapping[str, QuantizedType]
 ) -> list[QuantizedWeight]:
     return [
-        QuantizedWeight(name, layer.weight_slot, layer.weight.name, layer.axis, kinds[name])
+        QuantizedWeight(name, layer.weight_slot, layer.weight.name, kinds[name], layer.axis)
         for name, layer in layers.items()
         if name in kinds and layer.weight is not None and layer.weight_slot is not None
     ]
