@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trtdeploy.graph.attributes import integer_of
+from trtdeploy.graph.value_propagation import Dims
 from trtdeploy.preflight.context import CheckContext, input_name
 from trtdeploy.preflight.finding import Affects, Finding, FindingKind, Severity
-from trtdeploy.preflight.inference import Dims
 from trtdeploy.preflight.prepared_model import CheckedNode
 from trtdeploy.preflight.shape_text import format_dims
 from trtdeploy.preflight.symbols import (
