@@ -20,7 +20,7 @@ from trtdeploy.export.graph_edit import (
     strip_origins,
 )
 from trtdeploy.export.output_shapes import declare_outputs
-from trtdeploy.export.proof import Sample
+from trtdeploy.export.proof import ProofSample
 from trtdeploy.export.pytorch.axes import (
     require_several_sizes,
 )
@@ -127,7 +127,7 @@ def _try_rules(
 
 
 def _finish_model(
-    prepared: PreparedSource, graph: ExportedGraph, model: OnnxModel, samples: list[Sample]
+    prepared: PreparedSource, graph: ExportedGraph, model: OnnxModel, samples: list[ProofSample]
 ) -> tuple[str, ...]:
     """Name nodes, weights and sizes; return the pins."""
     name_nodes_by_module(model)
@@ -156,7 +156,7 @@ def _describe(
     model: OnnxModel,
     proof: ExportProof,
     pins: tuple[str, ...],
-    samples: list[Sample],
+    samples: list[ProofSample],
 ) -> ExportResult:
     notes = [*prepared.notes, *graph.notes, *_note_tiny_outputs(samples)]
     if proof.batch_independent is False:
@@ -180,7 +180,7 @@ def _describe(
     )
 
 
-def _note_tiny_outputs(samples: list[Sample]) -> list[str]:
+def _note_tiny_outputs(samples: list[ProofSample]) -> list[str]:
     """Warn of outputs that FP16 rounds to 0, as deep models with random weights give."""
     notes = []
     for name, array in samples[0].expected.items():
