@@ -98,14 +98,6 @@ class DeviceMemory(Protocol):
         """Let ``stream`` wait for what is queued on ``other`` (a stream of anybody) by now."""
         ...
 
-    def record_event(self, stream: int) -> int:
-        """Return a new timing event at the end of what is queued on the stream."""
-        ...
-
-    def measure_ms(self, start: int, end: int) -> float:
-        """Wait for ``end``, return the milliseconds between two events, and release both."""
-        ...
-
     def begin_capture(self, stream: int) -> None:
         """Start to capture what is queued on the stream instead of running it."""
         ...

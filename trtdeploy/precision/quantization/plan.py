@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -91,18 +90,6 @@ class QuantizationPlan:
     def is_empty(self) -> bool:
         """True when nothing is to be inserted."""
         return not self.operands and not self.weights
-
-    def quantized_layers(self) -> dict[str, DType]:
-        """Return the 8-bit type of each quantized layer."""
-        return {
-            name: decision.quantized.dtype
-            for name, decision in self.layers.items()
-            if decision.quantized is not None
-        }
-
-    def count_by_rule(self) -> dict[str, int]:
-        """Return how many layers each rule decided about, the recipe's own included."""
-        return dict(Counter(decision.rule for decision in self.layers.values()))
 
     def to_dict(self) -> dict[str, object]:
         """Return plain data for manifests and reports."""
