@@ -100,6 +100,12 @@ def test_feeds_are_cut_along_their_own_axis() -> None:
     assert (count_samples(feeds, layout), count_samples(feeds, None)) == (3, 1)
 
 
+def test_parts_are_joined_along_whichever_axis_adds_up() -> None:
+    parts = [{"y": np.zeros((5, 1))}, {"y": np.ones((5, 2))}]
+    (joined,) = join_parts(parts, {"y": np.zeros((5, 3))}, BatchLayout({"x": 0}))
+    np.testing.assert_array_equal(joined["y"], [[0, 1, 1]] * 5)
+
+
 def test_parts_are_joined_where_the_output_has_its_batch() -> None:
     layout = BatchLayout({"x": 0}, {"t": 1})
     parts = [{"t": np.zeros((5, 1)), "y": np.zeros((1, 2)), "c": np.ones((1, 9))}] * 2

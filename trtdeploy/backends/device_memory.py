@@ -42,7 +42,6 @@ class DeviceMemory(Protocol):
 
     Attributes:
         library: The package behind it, for people.
-        device: The GPU.
         can_capture: CUDA graphs can be captured.
     """
 

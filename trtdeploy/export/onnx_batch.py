@@ -8,8 +8,7 @@ from onnx import NodeProto
 
 from trtdeploy.config.batch_layout import BatchLayout
 from trtdeploy.export.onnx_batch_flow import BatchFlow, Growth
-from trtdeploy.export.onnx_batch_reshape import ReshapeRepair
-from trtdeploy.export.onnx_editing import GraphEditor
+from trtdeploy.export.onnx_batch_reshape import GraphEditor, ReshapeRepair
 from trtdeploy.graph.attributes import integer_of
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import ONNX_DOMAINS, OnnxModel

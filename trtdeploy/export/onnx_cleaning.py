@@ -36,10 +36,8 @@ class CleanedModel:
     """A model that is clean, and what is known about it.
 
     Attributes:
-        model: The model.
         reference: What it must agree with, when that is no longer the source itself.
         opset_reason: Why it has its opset.
-        asked: The axes that were asked for.
         added: Dynamic axes that have one size in the source.
         batch: Where its batch is; None when it is fixed.
         freed: Nodes were changed to let the batch through, or it is among the added axes.

@@ -39,7 +39,6 @@ class ProofPlan:
     """What a proof needs to know.
 
     Attributes:
-        options: How it is done.
         inputs: Ranges of made-up values, where the user gave some.
         example: Sizes by symbol that the old file is known to work with.
         added: Symbols that have one size in the old file.

@@ -31,9 +31,9 @@ class ProofSample:
     """Inputs at one point, and what the source makes of them.
 
     Attributes:
-        sizes: Size by symbol.
+        sizes: Size by symbol; 0 or 1 by input that an If decides by.
         feeds: Arrays by input.
-        expected: Arrays by output.
+        expected: Arrays by output; empty where nobody knows what comes out.
     """
 
     sizes: Mapping[str, int]
