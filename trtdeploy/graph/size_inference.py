@@ -12,7 +12,11 @@ from onnx import GraphProto, ModelProto, NodeProto, numpy_helper
 from trtdeploy.core.dtypes import DType
 from trtdeploy.graph.attributes import integer_of, value_of
 from trtdeploy.graph.model import ONNX_DOMAINS, ONNX_ERRORS, OnnxModel, walk_graphs
-from trtdeploy.graph.onnx_defects import LARGEST_SIZE, SHIELDED_DOMAIN, shield_crashing_nodes
+from trtdeploy.graph.onnx_defects import (
+    LARGEST_SIZE,
+    import_used_domains,
+    shield_crashing_nodes,
+)
 from trtdeploy.graph.value_propagation import copy_structure, infer_with_values, read_shapes
 
 Sizes = tuple[int, ...]
@@ -54,16 +58,8 @@ def _prepare(model: OnnxModel, shapes: Mapping[str, Sizes]) -> ModelProto:
                 if 0 <= size <= LARGEST_SIZE:
                     dim.dim_value = size
     shield_crashing_nodes(proto.graph)
-    _import_domains(proto)
+    import_used_domains(proto)
     return proto
-
-
-def _import_domains(proto: ModelProto) -> None:
-    """Name every used operator set: ONNX infers nothing about a model that leaves one out."""
-    imported = {"" if o.domain in ONNX_DOMAINS else o.domain for o in proto.opset_import}
-    used = {node.domain for graph in walk_graphs(proto.graph) for node in graph.node}
-    for domain in sorted((used | {SHIELDED_DOMAIN}) - imported - set(ONNX_DOMAINS)):
-        proto.opset_import.add(domain=domain, version=1)
 
 
 def _infer(proto: ModelProto) -> ModelProto:
