@@ -125,12 +125,6 @@ class FakeCudaRuntime(ModuleType):
     def _do_cudaEventCreateWithFlags(self, flags: int) -> Handle:
         return self._new_handle()
 
-    def _do_cudaEventCreate(self) -> Handle:
-        return self._new_handle()
-
-    def _do_cudaEventElapsedTime(self, start: Handle, end: Handle) -> float:
-        return (end.number - start.number) / 4
-
     def _do_cudaStreamEndCapture(self, stream: Handle) -> Handle:
         return self._new_handle()
 
@@ -141,7 +135,7 @@ class FakeCudaRuntime(ModuleType):
 
     _do_cudaStreamDestroy = _do_cudaStreamSynchronize = _nothing
     _do_cudaStreamWaitEvent = _do_cudaStreamBeginCapture = _nothing
-    _do_cudaEventRecord = _do_cudaEventSynchronize = _do_cudaEventDestroy = _nothing
+    _do_cudaEventRecord = _do_cudaEventDestroy = _nothing
     _do_cudaGraphLaunch = _do_cudaGraphDestroy = _do_cudaGraphExecDestroy = _nothing
 
 
@@ -259,11 +253,3 @@ class FakePycudaEvent:
         self.recorded = stream.handle if stream else None
         self._driver.note("record", self.recorded)
         return self
-
-    def synchronize(self) -> FakePycudaEvent:
-        self._driver.note("synchronize event")
-        return self
-
-    def time_till(self, end: FakePycudaEvent) -> float:
-        self._driver.note("time_till")
-        return 1.5

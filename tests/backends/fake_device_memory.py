@@ -121,14 +121,6 @@ class FakeDeviceMemory:
     def wait_for(self, stream: int, other: int) -> None:
         self._note("wait_for", stream, other)
 
-    def record_event(self, stream: int) -> int:
-        self._note("record_event", stream)
-        return self._take_handle()
-
-    def measure_ms(self, start: int, end: int) -> float:
-        self._note("measure_ms", start, end)
-        return float(end - start)
-
     def begin_capture(self, stream: int) -> None:
         self._note("begin_capture", stream)
         self.is_capturing = True

@@ -194,3 +194,18 @@ def test_the_batch_is_found_again_behind_a_reshape(
     after = (outer * 5, inner) if merged else (outer, 5, inner)
     found = list_batch_axes(Growth(small, grow(small, axis), axis), after, 5)
     assert found == [0 if merged else 1]
+
+
+def test_an_axis_named_as_the_batch_leaves_the_others_their_own_sizes(tmp_path: Path) -> None:
+    nodes = [
+        op("Reshape", "x fixed", "r"),
+        op("ReduceMean", "boxes", "m", keepdims=1),
+        op("Add", "r m", "y"),
+    ]
+    inputs = [value("x", ("batch", 2, 3)), value("boxes", ("num_boxes", 4))]
+    fixed = constant("fixed", [1, 6], np.int64)
+    result = clean(model(nodes, inputs, [value("y", (1, 6))], [fixed]), tmp_path)
+    assert result.proof.batch_independent is True
+    found = run(result.path, x=random_array(3, 2, 3), boxes=random_array(5, 4))["y"]
+    assert found.shape == (3, 6)
+    assert {"batch", "num_boxes"} <= result.proof.points[0].sizes.keys()

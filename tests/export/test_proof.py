@@ -12,18 +12,18 @@ import pytest
 from tests.builders import constant, model, op, random_array, save, value
 from trtdeploy.core.errors import CheckFailedError, UsageError
 from trtdeploy.core.tensors import SizeRule
-from trtdeploy.export.proof import Reference, Sample, prove_file
+from trtdeploy.export.proof import ProofSample, Reference, prove_file
 from trtdeploy.export.proof_sizes import choose_proof_points
 
 Array = np.ndarray[Any, Any]
 
 
-def make_sample(sizes: Mapping[str, int], function: Callable[[Array], Array]) -> Sample:
+def make_sample(sizes: Mapping[str, int], function: Callable[[Array], Array]) -> ProofSample:
     x = random_array(sizes["batch"], sizes["width"], seed=sizes["width"])
-    return Sample(sizes, {"x": x}, {"y": function(x)})
+    return ProofSample(sizes, {"x": x}, {"y": function(x)})
 
 
-def sample_two(function: Callable[[Array], Array]) -> list[Sample]:
+def sample_two(function: Callable[[Array], Array]) -> list[ProofSample]:
     points = ({"batch": 1, "width": 4}, {"batch": 3, "width": 6})
     return [make_sample(point, function) for point in points]
 
@@ -52,9 +52,9 @@ def test_other_numbers_are_refused(tmp_path: Path) -> None:
 def test_what_rounding_explains_is_accepted(tmp_path: Path) -> None:
     path = write(tmp_path, op("Identity", "x", "y"))
     samples = sample_two(lambda x: x * np.float32(1.001))
-    asked: list[Sample] = []
+    asked: list[ProofSample] = []
 
-    def run_others(sample: Sample) -> list[dict[str, Array]]:
+    def run_others(sample: ProofSample) -> list[dict[str, Array]]:
         asked.append(sample)
         return [{"y": sample.expected["y"] * np.float64(1.0002)}]
 

@@ -213,14 +213,11 @@ def test_memory_of_each_package(open_memory: Opener) -> None:
     with memory.current():
         stream, address = memory.create_stream(), memory.allocate(sent.nbytes)
         pinned = memory.allocate_pinned(sent.nbytes)
-        start = memory.record_event(stream)
         memory.copy_to_device(address, sent, stream)
         memory.copy_to_host(pinned, address, stream)
-        end = memory.record_event(stream)
         memory.wait_for(stream, 1)
         memory.synchronize(stream)
         assert np.array_equal(pinned.view(np.float32), sent)
-        assert memory.measure_ms(start, end) >= 0
         memory.free_pinned(pinned)
         memory.free(address)
         memory.destroy_stream(stream)

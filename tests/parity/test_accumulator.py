@@ -11,11 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trtdeploy.parity.accumulator import OutputAccumulator, measure_output
-from trtdeploy.parity.result import Tolerance
+from trtdeploy.parity.accumulator import OutputAccumulator
+from trtdeploy.parity.result import OutputMetrics, Tolerance
 
 PLAIN = Tolerance(1e-3, 1e-3, None, scaled=False, origin="test")
 SCALED = Tolerance(1e-2, 0.0, 1e-2, scaled=True, origin="test")
+
+
+def measure_output(
+    reference: np.ndarray,
+    candidate: np.ndarray,
+    tolerance: Tolerance,
+    *,
+    class_axis: int | None = None,
+) -> OutputMetrics:
+    accumulator = OutputAccumulator(tolerance, class_axis=class_axis)
+    accumulator.add(reference, candidate)
+    return accumulator.finish()
 
 
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=4), st.sampled_from([PLAIN, SCALED]))

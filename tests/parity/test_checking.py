@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from trtdeploy.config.batch_layout import BatchLayout
 from trtdeploy.core.errors import ExecutionError, InputError
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange, ValueRange
-from trtdeploy.parity.batch import BatchLayout
 from trtdeploy.parity.checking import (
     ParityPlan,
     ParityProgress,

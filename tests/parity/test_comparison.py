@@ -10,17 +10,30 @@ import pytest
 from trtdeploy.parity.comparison import (
     ComparisonRules,
     OutputComparator,
-    compare_outputs,
 )
 from trtdeploy.parity.judgement import with_finding
 from trtdeploy.parity.noise import expect_emulation
-from trtdeploy.parity.result import Tolerance, Verdict
+from trtdeploy.parity.result import OutputComparison, Tolerance, Verdict
 from trtdeploy.parity.tolerance import OutputKind, make_recipe_tolerance, make_tolerance_provider
 
 GIVEN = Tolerance(1e-3, 1e-3, None, scaled=False, origin="given")
 BASE = np.random.default_rng(118).normal(0, 1, (4, 10)).astype(np.float32)
 SPARSE = np.where(BASE > 1, BASE, 0).astype(np.float32)
 ZEROS = np.zeros((3, 3), np.float32)
+
+
+def compare_outputs(
+    name: str,
+    reference: np.ndarray,
+    candidate: np.ndarray,
+    tolerance: Tolerance,
+    *,
+    outcomes: list[np.ndarray] | None = None,
+    rules: ComparisonRules | None = None,
+) -> OutputComparison:
+    comparator = OutputComparator(name, tolerance, rules or ComparisonRules())
+    comparator.add(reference, candidate, outcomes)
+    return comparator.finish()
 
 
 def put(place: tuple[int, int], value: float) -> np.ndarray:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from trtdeploy.config.batch_layout import BatchLayout, find_free_batch
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange, ValueRange
 from trtdeploy.core.tensors import TensorSpec
 from trtdeploy.parity.batch import (
-    BatchLayout,
     count_samples,
-    find_batch_layout,
     join_parts,
     split_feeds,
 )
@@ -80,15 +79,15 @@ def spec(name: str, *shape: int | str) -> TensorSpec:
 def test_the_batch_is_found_by_symbol() -> None:
     inputs = [spec("x", "N", 3, "H", "W"), spec("mask", 7, "N"), spec("scale")]
     outputs = [spec("y", "N", 5), spec("t", 5, "N"), spec("anchors", 1, 100)]
-    layout = find_batch_layout(inputs, outputs)
+    layout = find_free_batch(inputs, outputs)
     assert layout is not None
     assert layout.inputs == {"x": 0, "mask": 1}
     assert layout.outputs == {"y": 0, "t": 1}
 
 
 def test_a_fixed_batch_is_none() -> None:
-    assert find_batch_layout([spec("x", 4, 3)]) is None
-    assert find_batch_layout([spec("scale")]) is None
+    assert find_free_batch([spec("x", 4, 3)]) is None
+    assert find_free_batch([spec("scale")]) is None
 
 
 def test_feeds_are_cut_along_their_own_axis() -> None:
@@ -101,11 +100,19 @@ def test_feeds_are_cut_along_their_own_axis() -> None:
     assert (count_samples(feeds, layout), count_samples(feeds, None)) == (3, 1)
 
 
+def test_parts_are_joined_along_whichever_axis_adds_up() -> None:
+    parts = [{"y": np.zeros((5, 1))}, {"y": np.ones((5, 2))}]
+    (joined,) = join_parts(parts, {"y": np.zeros((5, 3))}, BatchLayout({"x": 0}))
+    np.testing.assert_array_equal(joined["y"], [[0, 1, 1]] * 5)
+
+
 def test_parts_are_joined_where_the_output_has_its_batch() -> None:
     layout = BatchLayout({"x": 0}, {"t": 1})
     parts = [{"t": np.zeros((5, 1)), "y": np.zeros((1, 2)), "c": np.ones((1, 9))}] * 2
     whole = {"t": np.zeros((5, 2)), "y": np.zeros((2, 2)), "c": np.ones((1, 9))}
-    joined = join_parts(parts, whole, layout)
-    assert {name: array.shape for name, array in joined.items()} == {
+    first, second = join_parts(parts, whole, layout)
+    assert first["c"] is parts[0]["c"]
+    assert second["c"] is parts[1]["c"]
+    assert {name: array.shape for name, array in first.items()} == {
         "t": (5, 2), "y": (2, 2), "c": (1, 9),
     }  # fmt: skip

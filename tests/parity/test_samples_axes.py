@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from trtdeploy.config.batch_layout import find_batch
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.tensors import Shape, TensorSpec
-from trtdeploy.parity.samples_axes import find_batch_axes
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,6 @@ def test_batch_axes(
     shapes: dict[str, Shape | None], axes: dict[str, int], fixed: int | None
 ) -> None:
     inputs = [TensorSpec(name, DType.FLOAT32, shape) for name, shape in shapes.items()]
-    found = find_batch_axes(inputs)
-    assert found.axes == axes
+    found = find_batch(inputs)
+    assert found.inputs == axes
     assert found.fixed == fixed

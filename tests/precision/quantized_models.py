@@ -14,6 +14,7 @@ from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from tests.builders import Feeds, constant, in_memory, loaded, model, op, random_array, value
 from tests.precision.typed_models import Array, assert_tidy, describe_io
+from trtdeploy.core.dtypes import DType
 from trtdeploy.graph.index import ModelIndex, build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.saving import save_model
@@ -104,6 +105,15 @@ def _with_weights(model: OnnxModel) -> OnnxModel:
     return whole
 
 
+def list_quantized_layers(plan: QuantizationPlan) -> dict[str, DType]:
+    """Return the 8-bit type of each quantized layer."""
+    return {
+        name: decision.quantized.dtype
+        for name, decision in plan.layers.items()
+        if decision.quantized is not None
+    }
+
+
 def assert_sound_pairs(proto: ModelProto, typed: TypedModel) -> None:
     """Scales are positive, zero points typed and 0, nothing lies between a pair and its layer."""
     constants = {tensor.name: tensor for tensor in proto.graph.initializer}
@@ -117,7 +127,7 @@ def assert_sound_pairs(proto: ModelProto, typed: TypedModel) -> None:
         assert np.isfinite(values.astype(np.float32)).all()
         assert list(zero.dims) == list(scale.dims)
         assert not any(zero.raw_data)
-    quantized = typed.quantization.quantized_layers() if typed.quantization else {}
+    quantized = list_quantized_layers(typed.quantization) if typed.quantization else {}
     for node in proto.graph.node:
         if node.name in quantized:
             assert {producers[name].op_type for name in node.input[:2]} == {DQ}

@@ -22,8 +22,6 @@ class DeviceArray:
 
     Attributes:
         address: Of the first element.
-        dtype: Element type.
-        shape: Sizes.
         owner: Keeps the memory alive.
     """
 

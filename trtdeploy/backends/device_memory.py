@@ -42,7 +42,6 @@ class DeviceMemory(Protocol):
 
     Attributes:
         library: The package behind it, for people.
-        device: The GPU.
         can_capture: CUDA graphs can be captured.
     """
 
@@ -96,14 +95,6 @@ class DeviceMemory(Protocol):
 
     def wait_for(self, stream: int, other: int) -> None:
         """Let ``stream`` wait for what is queued on ``other`` (a stream of anybody) by now."""
-        ...
-
-    def record_event(self, stream: int) -> int:
-        """Return a new timing event at the end of what is queued on the stream."""
-        ...
-
-    def measure_ms(self, start: int, end: int) -> float:
-        """Wait for ``end``, return the milliseconds between two events, and release both."""
         ...
 
     def begin_capture(self, stream: int) -> None:

@@ -137,21 +137,6 @@ class CudaMemory:
         self._call("cudaStreamWaitEvent", self._find_stream(stream), event, 0)
         self._call("cudaEventDestroy", event)  # CUDA releases it once it has happened
 
-    def record_event(self, stream: int) -> int:
-        """Record a timing event."""
-        event = self._call("cudaEventCreate")
-        self._call("cudaEventRecord", event, self._find_stream(stream))
-        return self._keep(event)
-
-    def measure_ms(self, start: int, end: int) -> float:
-        """Return the time between two events."""
-        first, last = self._handles.pop(start), self._handles.pop(end)
-        self._call("cudaEventSynchronize", last)
-        elapsed_ms = float(self._call("cudaEventElapsedTime", first, last))
-        self._call("cudaEventDestroy", first)
-        self._call("cudaEventDestroy", last)
-        return elapsed_ms
-
     def begin_capture(self, stream: int) -> None:
         """Start a capture that only this thread's calls can disturb."""
         mode = self._runtime.cudaStreamCaptureMode.cudaStreamCaptureModeThreadLocal

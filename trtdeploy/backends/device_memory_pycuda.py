@@ -55,7 +55,6 @@ class PycudaMemory:
         self._driver = driver
         self._allocations: dict[int, Any] = {}
         self._streams: dict[int, Any] = {}
-        self._events: dict[int, Any] = {}
         self.library = f"PyCUDA {find_installed('pycuda').version}"
         device = driver.Device(index)
         major, minor = device.compute_capability()
@@ -132,21 +131,6 @@ class PycudaMemory:
             event = self._driver.Event(self._driver.event_flags.DISABLE_TIMING)
             event.record(self._streams.get(other))  # None is the legacy default stream
             self._streams[stream].wait_for_event(event)
-
-    def record_event(self, stream: int) -> int:
-        """Record a timing event."""
-        with self._translate("Event.record"):
-            event = self._driver.Event()
-            event.record(self._streams[stream])
-        self._events[id(event)] = event
-        return id(event)
-
-    def measure_ms(self, start: int, end: int) -> float:
-        """Return the time between two events."""
-        first, last = self._events.pop(start), self._events.pop(end)
-        with self._translate("Event.time_till"):
-            last.synchronize()
-            return float(first.time_till(last))
 
     def begin_capture(self, stream: int) -> None:
         """Refuse: PyCUDA captures nothing."""

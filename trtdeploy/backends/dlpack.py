@@ -56,7 +56,6 @@ class DlpackTensor:
         device_type: DLPack's number.
         device_id: Which device of that type.
         dtype: None for a type that numpy and ml_dtypes do not have.
-        shape: Sizes.
         strides: In elements; None when the data is packed in row-major order.
     """
 

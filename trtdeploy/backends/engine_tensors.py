@@ -26,9 +26,7 @@ class EngineTensor:
 
     Attributes:
         spec: As sessions show it.
-        is_input: Input or output.
         on_host: TensorRT reads or writes it in host memory (shape tensors).
-        dtype: Element type.
         shape: As the engine declares it; -1 for a size that varies.
     """
 

@@ -22,7 +22,7 @@ them that is not is compared with the share that other roundings change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,7 +44,7 @@ _MASK_OCTAVES, _EMPTY_OCTAVES, _SMALLEST_MASK = 2, 8, 2.0**10
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Difference:
     """What came of comparing two arrays.
 
     Attributes:
@@ -66,7 +66,7 @@ def compare_arrays(
     found: Array,
     rtol: float,
     list_others: Callable[[], Sequence[Array]] = tuple,
-) -> Comparison:
+) -> Difference:
     """Compare two arrays of the same shape; see the module for the formula.
 
     Args:
@@ -79,7 +79,7 @@ def compare_arrays(
     difference, changed = _subtract(expected, found)
     share = _mean(changed)
     if not (share or difference.any()):
-        return Comparison(0.0, equal=True)
+        return Difference(0.0, equal=True)
     scale, largest = _measure_scale(_to_magnitude(expected))
     error = difference / scale
     worst = _describe_worst(expected, found, np.where(changed, np.inf, error))
@@ -93,13 +93,13 @@ def compare_arrays(
     rounded = difference <= explained
     equal = share <= most_changed and bool((near | rounded).all())
     error = np.where(rounded, difference / largest, error)
-    return Comparison(max(share, float(error.max(initial=0.0))), equal=equal, worst=worst)
+    return Difference(max(share, float(error.max(initial=0.0))), equal=equal, worst=worst)
 
 
-def find_worst(compared: Mapping[str, Comparison]) -> tuple[str, Comparison]:
+def find_worst(compared: Iterable[tuple[str, Difference]]) -> tuple[str, Difference]:
     """Return the output that is furthest from what is expected; an empty name if none is off."""
-    name = max(compared, key=lambda n: (not compared[n].equal, compared[n].error), default="")
-    worst = compared[name] if name else Comparison(0.0, equal=True)
+    nothing = ("", Difference(0.0, equal=True))
+    name, worst = max(compared, key=lambda p: (not p[1].equal, p[1].error), default=nothing)
     return (name if worst.worst else "", worst)
 
 

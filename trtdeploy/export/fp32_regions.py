@@ -33,8 +33,8 @@ class Fp32Region:
     Attributes:
         module: Dotted path of the module whose forward they are part of.
         file: Source file; empty when only the module is known.
-        first: First line.
-        last: Last line.
+        first: Where the lines begin, counted from 1; 0 without a file.
+        last: Where they end.
     """
 
     module: str

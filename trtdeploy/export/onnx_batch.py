@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 from onnx import NodeProto
 
+from trtdeploy.config.batch_layout import BatchLayout
 from trtdeploy.export.onnx_batch_flow import BatchFlow, Growth
-from trtdeploy.export.onnx_batch_reshape import ReshapeRepair
-from trtdeploy.export.onnx_editing import GraphEditor
-from trtdeploy.export.onnx_sizes import BatchPlan
+from trtdeploy.export.onnx_batch_reshape import GraphEditor, ReshapeRepair
 from trtdeploy.graph.attributes import integer_of
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import ONNX_DOMAINS, OnnxModel
@@ -38,7 +37,7 @@ class FreeBatchPass:
         sizes: Sizes of the other dynamic axes to infer shapes with, by symbol.
     """
 
-    def __init__(self, batch: BatchPlan, sizes: Mapping[str, int]) -> None:
+    def __init__(self, batch: BatchLayout, sizes: Mapping[str, int]) -> None:
         self.batch = batch
         self.sizes = sizes
 
@@ -52,7 +51,7 @@ class FreeBatchPass:
 
     def _repair_reshapes(self, model: OnnxModel, flow: BatchFlow) -> int:
         editor, scope = GraphEditor(model), build_index(model).main
-        repair = ReshapeRepair(model, scope, self.batch.size, sizes_vary=bool(self.sizes))
+        repair = ReshapeRepair(model, scope, self.batch.exported, sizes_vary=bool(self.sizes))
         outdated: set[str] = set()  # shapes behind a repair are those of before it
         for node in scope.nodes:
             count = editor.repairs
@@ -66,7 +65,7 @@ class FreeBatchPass:
         return editor.repairs
 
     def _repair_operands(self, model: OnnxModel, flow: BatchFlow) -> int:
-        if self.batch.size != 1:
+        if self.batch.exported != 1:
             return 0  # which of its samples would be repeated?
         editor, scope = GraphEditor(model), build_index(model).main
         for node in scope.nodes:

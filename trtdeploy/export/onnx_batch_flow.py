@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trtdeploy.export.onnx_sizes import BatchPlan, choose_shapes
+from trtdeploy.config.batch_layout import BatchLayout
+from trtdeploy.export.onnx_sizes import choose_shapes
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.preflight.inference import InferenceStructure, Sizes
 
@@ -41,12 +42,12 @@ class BatchFlow:
         sizes: Sizes of the other dynamic axes, by symbol.
     """
 
-    def __init__(self, model: OnnxModel, batch: BatchPlan, sizes: Mapping[str, int]) -> None:
+    def __init__(self, model: OnnxModel, batch: BatchLayout, sizes: Mapping[str, int]) -> None:
         structure = InferenceStructure(model)
         inputs = model.input_specs()
-        at = dict.fromkeys(batch.symbols, batch.size)
+        at = dict.fromkeys(batch.symbols, batch.exported)
         small = choose_shapes(inputs, {**sizes, **at})
-        large = choose_shapes(inputs, {**sizes, **dict.fromkeys(at, batch.size * _FACTOR)})
+        large = choose_shapes(inputs, {**sizes, **dict.fromkeys(at, batch.exported * _FACTOR)})
         self._small = structure.infer(Sizes(small))
         self._large = structure.infer(Sizes(large))
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from trtdeploy.config.batch_layout import BatchLayout
 from trtdeploy.core.errors import InputError, UsageError
 from trtdeploy.core.tensors import SizeRule, TensorSpec
 from trtdeploy.export.onnx_batch import FreeBatchPass
 from trtdeploy.export.onnx_sizes import (
     AskedAxes,
-    BatchPlan,
-    find_batch,
+    find_exported_batch,
     list_tried_sizes,
     read_asked_axes,
 )
@@ -36,10 +36,8 @@ class CleanedModel:
     """A model that is clean, and what is known about it.
 
     Attributes:
-        model: The model.
         reference: What it must agree with, when that is no longer the source itself.
         opset_reason: Why it has its opset.
-        asked: The axes that were asked for.
         added: Dynamic axes that have one size in the source.
         batch: Where its batch is; None when it is fixed.
         freed: Nodes were changed to let the batch through, or it is among the added axes.
@@ -53,7 +51,7 @@ class CleanedModel:
     opset_reason: str
     asked: AskedAxes
     added: frozenset[str]
-    batch: BatchPlan | None
+    batch: BatchLayout | None
     freed: bool
     batch_kept: bool
     rules: tuple[SizeRule, ...]
@@ -87,12 +85,14 @@ def clean_model(
     FoldConstantsPass()(model)
     inputs = model.input_specs()
     rules = _merge_rules(model, before, request.multiples)
-    batch, changes = find_batch(inputs, asked.example, rules), len(model.changes)
+    batch, changes = find_exported_batch(inputs, asked.example, rules), len(model.changes)
     if batch is not None and not keep_batch:
         sizes = next(list_tried_sizes(inputs, asked.example, {}, rules))
         FreeBatchPass(batch, sizes)(model)
     added = _list_added(before, inputs)
-    freed = batch is not None and (len(model.changes) > changes or bool(batch.symbols & added))
+    freed = batch is not None and (
+        len(model.changes) > changes or not added.isdisjoint(batch.symbols)
+    )
     DropUnreadNodesPass()(model)
     DropUnusedConstantsPass()(model)
     model.changes += declare_outputs(model, rules)

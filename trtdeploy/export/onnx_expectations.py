@@ -1,28 +1,34 @@
-"""Inputs and sizes to prove a cleaned file at, and what the old file computes for them."""
+"""A cleaned file against the file it came from: inputs, sizes, and what the old file computes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
 from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
-from trtdeploy.backends.session import Array, Feeds
-from trtdeploy.core.errors import CompileError, ExecutionError, FeedError, InputError
+from trtdeploy.backends.session import Array
+from trtdeploy.config.batch_layout import BatchLayout
+from trtdeploy.core.errors import (
+    CheckFailedError,
+    CompileError,
+    ExecutionError,
+    FeedError,
+    InputError,
+)
 from trtdeploy.core.tensors import SizeRule, TensorSpec, format_shape
-from trtdeploy.export.onnx_sizes import BatchPlan, choose_shapes, list_tried_sizes
-from trtdeploy.export.proof_sizes import format_sizes
+from trtdeploy.export.onnx_sizes import choose_shapes, list_tried_sizes
+from trtdeploy.export.proof import FileProof, ProofSample, Reference
 from trtdeploy.export.request import InputSpec, ProofOptions
+from trtdeploy.export.result import ExportProof
 from trtdeploy.graph.index import ModelIndex, build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.parity.samples_axes import to_numpy_dtype
 from trtdeploy.parity.synthetic import make_synthetic_feeds
 
-CANNOT_RUN: Final = (FeedError, ExecutionError)
 _MOST_POINTS = 2
 _MOST_BYTES = 1 << 32
 """Of one input: more than any engine is fed, and less than fills the memory."""
@@ -33,7 +39,6 @@ class ProofPlan:
     """What a proof needs to know.
 
     Attributes:
-        options: How it is done.
         inputs: Ranges of made-up values, where the user gave some.
         example: Sizes by symbol that the old file is known to work with.
         added: Symbols that have one size in the old file.
@@ -46,9 +51,14 @@ class ProofPlan:
     inputs: tuple[InputSpec, ...]
     example: Mapping[str, int]
     added: frozenset[str]
-    batch: BatchPlan | None
+    batch: BatchLayout | None
     freed: bool
     rules: tuple[SizeRule, ...]
+
+    @property
+    def adds_batch(self) -> bool:
+        """Whether the old file takes one batch only."""
+        return self.batch is not None and not self.added.isdisjoint(self.batch.symbols)
 
     @property
     def batches(self) -> tuple[int, ...]:
@@ -59,8 +69,8 @@ class ProofPlan:
         accepted = [rule for rule in self.rules if rule.symbol in self.batch.symbols]
         return tuple(
             size
-            for size in dict.fromkeys([2 * self.batch.size, *stated])
-            if size != self.batch.size and all(rule.accepts(size) for rule in accepted)
+            for size in dict.fromkeys([2 * self.batch.exported, *stated])
+            if size != self.batch.exported and all(rule.accepts(size) for rule in accepted)
         )
 
 
@@ -87,7 +97,7 @@ class FeedSource:
             batch: Another batch.
         """
         plan = self._plan
-        size = plan.batch.size if plan.batch and batch is None else batch
+        size = plan.batch.exported if plan.batch and batch is None else batch
         batches = dict.fromkeys(plan.batch.symbols, size or 1) if plan.batch else {}
         listed = list_tried_sizes(self._inputs, plan.example, plan.options.sizes, plan.rules)
         return [{**sizes, **batches} for sizes in listed]
@@ -97,8 +107,8 @@ class FeedSource:
         names = sorted(self._conditions)
         return [dict.fromkeys(names, value) for value in (0, 1)] if names else [{}]
 
-    def make(self, sizes: Mapping[str, int]) -> Feeds:
-        """Return one array per input, the same ones for the same sizes.
+    def make_sample(self, sizes: Mapping[str, int]) -> ProofSample:
+        """Return one array per input, the same ones for the same sizes; nothing is expected yet.
 
         Args:
             sizes: By symbol; 0 or 1 by input that an If decides by.
@@ -116,7 +126,7 @@ class FeedSource:
                 feeds[item.name] = _draw(item, feeds[item.name], seed + number)
         for name in self._conditions & sizes.keys():
             feeds[name] = np.full(shapes[name], bool(sizes[name]))
-        return feeds
+        return ProofSample(sizes, feeds, {})
 
 
 def find_conditions(index: ModelIndex) -> frozenset[str]:
@@ -136,17 +146,92 @@ def _refuse_huge(spec: TensorSpec, shape: tuple[int, ...]) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Expectation:
-    """What the old file computes at one set of sizes, as ``FeedSource.make`` takes them."""
+def prove_cleaned(
+    old: Path, new: Path, model: OnnxModel, plan: ProofPlan
+) -> tuple[ExportProof, list[str]]:
+    """Run both files on the same inputs, one file after the other.
 
-    sizes: dict[str, int]
-    outputs: dict[str, Array]
+    Args:
+        old: The file as it was.
+        new: The cleaned file.
+        model: What ``new`` holds, to make inputs up for.
+        plan: What to run.
+
+    Returns:
+        The proof, and what the user should know beside it.
+
+    Raises:
+        CheckFailedError: Outputs differ, or samples of a batch influence each other.
+        InputError: The old file runs at none of the sizes that were tried.
+        CompileError: ONNX Runtime refuses a file.
+    """
+    source = FeedSource(model, plan)
+    device, samples, more = run_old_file(old, source, () if plan.adds_batch else plan.batches)
+    known = samples[0].sizes
+    reference = Reference(
+        device,
+        is_mixing_wrong=plan.freed,
+        failure_hint="Something inside still has the sizes of the example; export it again from "
+        "its source.",
+        difference_hint="Nothing was written. 'trtdeploy check' on the source names what is risky "
+        "in it.",
+    )
+    with OnnxRuntimeSession(new, optimize=False, quiet=True) as session:
+        proof = FileProof(session, reference, plan.options.rtol)
+        required = samples if plan.freed else [*samples, *more]
+        points = [proof.compare(sample) for sample in required]
+        notes = [
+            f"the source gives other results at {sample}: it mixes the samples of a batch, which "
+            "this file does not"
+            for sample in more
+            if plan.freed and not proof.agrees(sample)
+        ]
+        _run_added_sizes(proof, source, plan, known)
+        independent = _check_batch(proof, source, plan, known)
+    return ExportProof("proven", device, tuple(points), independent), notes
+
+
+def _run_added_sizes(
+    proof: FileProof, source: FeedSource, plan: ProofPlan, known: Mapping[str, int]
+) -> None:
+    """Run where the old file could not go: added axes at other sizes."""
+    added = plan.added.difference(plan.batch.symbols if plan.batch else ())
+    reasons = []
+    for sizes in source.list_sizes():
+        changed = {symbol: sizes[symbol] for symbol in added}
+        if changed == {symbol: known[symbol] for symbol in added}:
+            continue
+        try:
+            proof.run(source.make_sample({**known, **changed}))
+        except CheckFailedError as error:
+            reasons.append(error.message)
+            continue
+        return
+    if not added:
+        return
+    raise CheckFailedError(
+        f"{', '.join(sorted(added))} was made dynamic, and the file runs at its old size only. "
+        + "; ".join(reasons[:2]),
+        hint="Sizes of the example are written into the graph; export it again from its source "
+        "with this axis dynamic.",
+    )
+
+
+def _check_batch(
+    proof: FileProof, source: FeedSource, plan: ProofPlan, known: Mapping[str, int]
+) -> bool | None:
+    """Tell whether the largest batch that is tried gives what its parts give."""
+    batch, largest = plan.batch, max(plan.batches, default=0)
+    if batch is None or largest < batch.exported:
+        return None
+    size = largest // batch.exported * batch.exported
+    whole = source.make_sample({**known, **dict.fromkeys(batch.symbols, size)})
+    return proof.check_batch(replace(whole, expected=proof.run(whole)), batch)
 
 
 def run_old_file(
     path: Path, source: FeedSource, batches: Sequence[int] = ()
-) -> tuple[str, list[Expectation], list[Expectation]]:
+) -> tuple[str, list[ProofSample], list[ProofSample]]:
     """Return what ran the file, and its outputs at the first sizes that it runs at.
 
     The session is closed again: a model of gigabytes is then in memory once, not twice.
@@ -166,9 +251,9 @@ def run_old_file(
     with OnnxRuntimeSession(path, optimize=False, quiet=True) as session:
         found, tried = _run_at(session, source, source.list_sizes(), _MOST_POINTS)
         more = [
-            expectation
+            sample
             for batch in batches
-            for expectation in _run_at(session, source, source.list_sizes(batch), 1)[0]
+            for sample in _run_at(session, source, source.list_sizes(batch), 1)[0]
         ]
     if not found:
         raise InputError(
@@ -190,19 +275,19 @@ def runs_at_batch(path: Path, source: FeedSource, batch: int) -> bool:
 
 def _run_at(
     session: OnnxRuntimeSession, source: FeedSource, listed: Sequence[dict[str, int]], wanted: int
-) -> tuple[list[Expectation], list[str]]:
+) -> tuple[list[ProofSample], list[str]]:
     """Return outputs at the first ``wanted`` sizes that work, and why others do not."""
-    found: list[Expectation] = []
+    found: list[ProofSample] = []
     tried: list[str] = []
     worked = 0
     for sizes in listed:
         count = len(found)
         for decisions in source.list_decisions():
-            at = {**sizes, **decisions}
+            sample = source.make_sample({**sizes, **decisions})
             try:
-                found.append(Expectation(at, session.run(source.make(at))))
-            except CANNOT_RUN as error:
-                tried.append(f"{format_sizes(at)}: {error}")
+                found.append(replace(sample, expected=session.run(sample.feeds)))
+            except (FeedError, ExecutionError) as error:
+                tried.append(f"{sample}: {error}")
         worked += len(found) > count
         if worked == wanted:
             break

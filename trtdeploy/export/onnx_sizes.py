@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trtdeploy.config.axis_roles import DynamicAxis, find_default, find_dynamic_axes
+from trtdeploy.config.batch_layout import BatchLayout, find_batch, find_free_batch
 from trtdeploy.config.shape_table import AxisDefaults
 from trtdeploy.core.errors import UsageError
 from trtdeploy.core.names import suggest_name
@@ -15,6 +16,7 @@ from trtdeploy.export.request import ExportRequest, InputSpec
 Shapes = dict[str, tuple[int, ...]]
 
 _TRIED: Mapping[str, tuple[int, ...]] = {
+    "batch": (1, 8, 16),
     "height": (64, 96, 224, 320, 640),
     "width": (64, 128, 224, 320, 640),
     "sequence": (16, 12, 128, 512),
@@ -114,33 +116,16 @@ def _find_input(name: str, specs: Mapping[str, TensorSpec]) -> TensorSpec:
     return specs[name]
 
 
-@dataclass(frozen=True)
-class BatchPlan:
-    """Where the batch of a file is.
-
-    Attributes:
-        axes: Its axis by input.
-        symbols: What the declarations call it.
-        size: The batch that the file was exported with; 1 when it does not say.
-    """
-
-    axes: Mapping[str, int]
-    symbols: frozenset[str]
-    size: int
-
-
-def find_batch(
+def find_exported_batch(
     inputs: Sequence[TensorSpec], example: Mapping[str, int], rules: Sequence[SizeRule] = ()
-) -> BatchPlan | None:
-    """Return where the dynamic batch is; None when there is none."""
-    axes = [axis for axis in find_dynamic_axes(inputs) if axis.role == "batch"]
-    if not axes:
+) -> BatchLayout | None:
+    """Return where the dynamic batch is, and its size in the example; None when there is none."""
+    batch = find_free_batch(inputs)
+    if batch is None:
         return None
-    places = {place.input_name: place.axis for axis in axes for place in axis.places}
-    symbols = frozenset(axis.symbol for axis in axes)
     least = {rule.symbol: rule.nearest(1) for rule in rules}
-    size = max(example.get(symbol, least.get(symbol, 1)) for symbol in symbols)
-    return BatchPlan(places, symbols, size)
+    size = max(example.get(symbol, least.get(symbol, 1)) for symbol in batch.symbols)
+    return replace(batch, exported=size)
 
 
 def choose_shapes(
@@ -169,7 +154,8 @@ def list_tried_sizes(
         given: Sizes the user wants tried.
         rules: What the file says about its sizes.
     """
-    axes = [axis for axis in find_dynamic_axes(inputs) if axis.role != "batch"]
+    batch = find_batch(inputs).symbols
+    axes = [axis for axis in find_dynamic_axes(inputs) if axis.symbol not in batch]
     accepted = {rule.symbol: rule for rule in rules}
     choices = {a.symbol: _list_sizes(a, example, given, accepted.get(a.symbol)) for a in axes}
     for turn in range(max(map(len, choices.values()), default=1)):

@@ -17,9 +17,9 @@ from trtdeploy.export.onnx_expectations import (
     FeedSource,
     ProofPlan,
     find_conditions,
+    prove_cleaned,
     runs_at_batch,
 )
-from trtdeploy.export.onnx_proof import prove_cleaned
 from trtdeploy.export.proof_sizes import check_stated_sizes
 from trtdeploy.export.request import ExportRequest
 from trtdeploy.export.result import ExportProof, ExportResult
@@ -83,11 +83,11 @@ def _clean(loaded: OnnxModel, request: ExportRequest, *, strip_training: bool) -
         request.proof.sizes,
     )
     batch = cleaned.batch
-    if batch is None or not cleaned.freed or batch.symbols & cleaned.added:
-        return cleaned
-    if any(axis in cleaned.asked.axes.get(name, {}) for name, axis in batch.axes.items()):
-        return cleaned
     plan = _plan_proof(cleaned, request)
+    if batch is None or not cleaned.freed or plan.adds_batch:
+        return cleaned
+    if any(axis in cleaned.asked.axes.get(name, {}) for name, axis in batch.inputs.items()):
+        return cleaned
     with _open_reference(cleaned, request) as reference:
         source = FeedSource(cleaned.model, plan)
         if plan.batches and not any(runs_at_batch(reference, source, b) for b in plan.batches):
@@ -176,7 +176,7 @@ def _describe_notes(cleaned: CleanedModel, proof: ExportProof) -> tuple[str, ...
             "batch above 1 gives other results than one sample at a time"
         )
     if cleaned.batch_kept and cleaned.batch is not None:
-        name, axis = next(iter(cleaned.batch.axes.items()))
+        name, axis = next(iter(cleaned.batch.inputs.items()))
         notes.append(
             f"nodes that join what lies along axis {axis} of {name!r} stay, because the source "
             f"runs that way. If it counts samples, --dynamic {name}:{axis}=batch keeps them apart"

@@ -10,7 +10,8 @@ from trtdeploy.config.axis_roles import find_dynamic_axes
 from trtdeploy.core.tensors import SizeRule, TensorSpec
 from trtdeploy.export.onnx_sizes import choose_shapes
 from trtdeploy.graph.model import OnnxModel
-from trtdeploy.preflight.inference import Dims, InferenceStructure, Sizes
+from trtdeploy.graph.value_propagation import Dims
+from trtdeploy.preflight.inference import InferenceStructure, Sizes
 
 Point = Mapping[str, int]
 Shape = list[int | str | None]

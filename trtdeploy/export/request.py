@@ -22,7 +22,6 @@ class InputSpec:
     Attributes:
         name: Parameter of ``forward``; ``batch.image`` is an entry of a dictionary, ``pair.0`` of
             a tuple. The ONNX input is called the same.
-        dtype: Element type.
         shape: Sizes of the example; empty for a scalar.
         low: Smallest value of the example; None takes 0 for integers, noise for floats.
         high: Largest value of the example, itself included; None takes 1 for integers.

@@ -17,7 +17,6 @@ class ProofPoint:
     """One set of sizes at which the file was compared with its source.
 
     Attributes:
-        sizes: Size by symbol.
         max_error: Largest error over all outputs, as ``comparison`` defines it; always finite.
         worst_output: The output of that difference; empty when there is none.
     """
@@ -70,7 +69,6 @@ class ExportResult:
     """A written ONNX file and what is known about it.
 
     Attributes:
-        path: The file.
         source: What it was made from, as typed.
         exporter: What wrote the graph, e.g. ``dynamo, PyTorch 2.14.1``, or ``cleaned``.
         opset: Version of the default operator set.

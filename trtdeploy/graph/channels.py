@@ -23,7 +23,6 @@ class ChannelLayout:
     Element ``i`` belongs to channel ``i // run % channels``.
 
     Attributes:
-        channels: Number of channels.
         run: Consecutive elements of one channel.
     """
 

@@ -10,7 +10,6 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, shape_inference
 
 from trtdeploy.core.dtypes import DType
 from trtdeploy.graph.model import (
-    ONNX_DOMAINS,
     ONNX_ERRORS,
     OnnxModel,
     subgraphs_of,
@@ -18,7 +17,8 @@ from trtdeploy.graph.model import (
     walk_nodes,
 )
 from trtdeploy.graph.onnx_defects import (
-    SHIELDED_DOMAIN,
+    find_missing_domains,
+    import_used_domains,
     is_dangerous,
     shield_crashing_nodes,
 )
@@ -160,16 +160,13 @@ def infer_types(proto: ModelProto) -> ModelProto:
     Some nodes would crash onnx, and this process; and onnx infers nothing at all about a model
     that uses an operator set which it does not import.
     """
-    imported = {"" if o.domain in ONNX_DOMAINS else o.domain for o in proto.opset_import}
-    used = {"" if n.domain in ONNX_DOMAINS else n.domain for n in walk_nodes(proto.graph)}
     dangerous = any(is_dangerous(node) for node in walk_nodes(proto.graph))
-    if dangerous or used - imported:
+    if dangerous or find_missing_domains(proto):
         guarded = ModelProto()
         guarded.CopyFrom(proto)
         if dangerous:
             shield_crashing_nodes(guarded.graph)
-        for domain in sorted((used | {SHIELDED_DOMAIN}) - imported):
-            guarded.opset_import.add(domain=domain, version=1)
+        import_used_domains(guarded)
         proto = guarded
     try:
         return shape_inference.infer_shapes(proto)

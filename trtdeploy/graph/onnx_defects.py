@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 
-from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, defs, helper, numpy_helper
 
 from trtdeploy.graph.attributes import integer_of
-from trtdeploy.graph.model import ONNX_DOMAINS, OnnxModel, walk_graphs
+from trtdeploy.graph.model import ONNX_DOMAINS, OnnxModel, walk_graphs, walk_nodes
 
 SHIELDED_DOMAIN = "trtdeploy.shielded"
 """Where valid nodes go whose inference dereferences a null pointer when a type is unknown."""
@@ -27,6 +27,25 @@ _SHIELDED = frozenset(
 
 LARGEST_SIZE = (1 << 31) - 1
 """Larger sizes cannot be real, and inference allocates memory in proportion to some of them."""
+
+
+def find_missing_domains(proto: ModelProto) -> set[str]:
+    """Return the domains of nodes that the model does not import; "" is the standard one."""
+    imported = {"" if o.domain in ONNX_DOMAINS else o.domain for o in proto.opset_import}
+    used = {"" if n.domain in ONNX_DOMAINS else n.domain for n in walk_nodes(proto.graph)}
+    return used - imported
+
+
+def import_used_domains(proto: ModelProto, *further: str) -> None:
+    """Name every used operator set: ONNX infers nothing about a model that leaves one out.
+
+    Args:
+        proto: Changed in place.
+        further: Domains that nodes will get, not imported yet.
+    """
+    for domain in sorted(find_missing_domains(proto).union(further)):
+        version = 1 if domain else defs.onnx_opset_version()
+        proto.opset_import.add(domain=domain, version=version)
 
 
 def forget_impossible_sizes(model: OnnxModel) -> None:

@@ -7,13 +7,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, numpy_helper
 
 from trtdeploy.core.dtypes import DType
 from trtdeploy.graph.attributes import integer_of, value_of
 from trtdeploy.graph.model import ONNX_DOMAINS, ONNX_ERRORS, OnnxModel, walk_graphs
-from trtdeploy.graph.onnx_defects import LARGEST_SIZE, SHIELDED_DOMAIN, shield_crashing_nodes
-from trtdeploy.graph.value_propagation import infer_with_values
+from trtdeploy.graph.onnx_defects import (
+    LARGEST_SIZE,
+    import_used_domains,
+    shield_crashing_nodes,
+)
+from trtdeploy.graph.value_propagation import copy_structure, infer_with_values, read_shapes
 
 Sizes = tuple[int, ...]
 Integers = npt.NDArray[Any]
@@ -45,13 +49,7 @@ def infer_sizes(model: OnnxModel, shapes: Mapping[str, Sizes]) -> list[dict[str,
 
 
 def _prepare(model: OnnxModel, shapes: Mapping[str, Sizes]) -> ModelProto:
-    proto = ModelProto()
-    proto.CopyFrom(model.proto)
-    _move_to_inputs(proto.graph, model)
-    for graph in walk_graphs(proto.graph):
-        del graph.value_info[:]  # may be stale
-    for output in proto.graph.output:
-        output.ClearField("type")
+    proto = copy_structure(model)
     for value in proto.graph.input:
         dims = list(value.type.tensor_type.shape.dim)
         wanted = shapes.get(value.name, ())
@@ -60,30 +58,8 @@ def _prepare(model: OnnxModel, shapes: Mapping[str, Sizes]) -> ModelProto:
                 if 0 <= size <= LARGEST_SIZE:
                     dim.dim_value = size
     shield_crashing_nodes(proto.graph)
-    _import_domains(proto)
+    import_used_domains(proto)
     return proto
-
-
-def _move_to_inputs(graph: GraphProto, model: OnnxModel) -> None:
-    """Turn constants whose data is on the disk into inputs: only their sizes matter here."""
-    kept = []
-    declared = {value.name for value in graph.input}
-    for tensor in graph.initializer:
-        if tensor.name not in model.weights:
-            kept.append(tensor)
-        elif tensor.name not in declared:
-            made = helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
-            graph.input.append(made)
-    del graph.initializer[:]
-    graph.initializer.extend(kept)
-
-
-def _import_domains(proto: ModelProto) -> None:
-    """Name every used operator set: ONNX infers nothing about a model that leaves one out."""
-    imported = {"" if o.domain in ONNX_DOMAINS else o.domain for o in proto.opset_import}
-    used = {node.domain for graph in walk_graphs(proto.graph) for node in graph.node}
-    for domain in sorted((used | {SHIELDED_DOMAIN}) - imported - set(ONNX_DOMAINS)):
-        proto.opset_import.add(domain=domain, version=1)
 
 
 def _infer(proto: ModelProto) -> ModelProto:
@@ -94,14 +70,12 @@ def _infer(proto: ModelProto) -> ModelProto:
 
 
 def _read_sizes(graph: GraphProto) -> dict[str, Sizes]:
-    sizes: dict[str, Sizes] = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
-    for values in (graph.input, graph.value_info, graph.output):
-        for value in values:
-            tensor = value.type.tensor_type
-            dims = tensor.shape.dim
-            if tensor.HasField("shape") and all(dim.HasField("dim_value") for dim in dims):
-                sizes[value.name] = tuple(dim.dim_value for dim in dims)
-    return sizes
+    found = {}
+    for name, dims in read_shapes(graph).items():
+        sizes = tuple(dim for dim in dims if isinstance(dim, int))
+        if len(sizes) == len(dims):
+            found[name] = sizes
+    return found
 
 
 def _fold_shape_arithmetic(proto: ModelProto, sizes: Mapping[str, Sizes], opset: int) -> bool:

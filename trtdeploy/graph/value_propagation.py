@@ -1,13 +1,59 @@
-"""ONNX shape inference that follows the contents of shapes, where that cannot eat the memory."""
+"""ONNX shape inference: what it is given, what it says, and contents of shapes that it follows."""
 
 from __future__ import annotations
 
-from onnx import ModelProto, shape_inference
+from onnx import GraphProto, ModelProto, ValueInfoProto, helper, shape_inference
 
-from trtdeploy.graph.model import walk_graphs
+from trtdeploy.core.tensors import Dim
+from trtdeploy.graph.model import OnnxModel, walk_graphs
+
+Dims = tuple[Dim | None, ...]
+"""Sizes of a value; None is a size that inference says nothing about."""
 
 LARGEST_FOLLOWED = 1 << 16
 """Elements of a 1-D value up to which contents are followed."""
+
+
+def copy_structure(model: OnnxModel) -> ModelProto:
+    """Return a copy that says only what shape inference can rely on.
+
+    Weights on the disk become inputs, since only their shapes matter. Declared shapes of inner
+    values and outputs are dropped: they may be stale.
+    """
+    proto = ModelProto()
+    proto.CopyFrom(model.proto)
+    declared = {value.name for value in proto.graph.input}
+    kept = []
+    for tensor in proto.graph.initializer:
+        if tensor.name not in model.weights:
+            kept.append(tensor)
+        elif tensor.name not in declared:
+            made = helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
+            proto.graph.input.append(made)
+    del proto.graph.initializer[:]
+    proto.graph.initializer.extend(kept)
+    for graph in walk_graphs(proto.graph):
+        del graph.value_info[:]
+    for output in proto.graph.output:
+        output.ClearField("type")
+    return proto
+
+
+def read_shapes(graph: GraphProto) -> dict[str, Dims]:
+    """Return the sizes of every constant and value of one graph whose rank is declared."""
+    shapes: dict[str, Dims] = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    for values in (graph.input, graph.value_info, graph.output):
+        for value in values:
+            if value.type.tensor_type.HasField("shape"):
+                shapes[value.name] = _read_dims(value)
+    return shapes
+
+
+def _read_dims(value: ValueInfoProto) -> Dims:
+    return tuple(
+        int(dim.dim_value) if dim.HasField("dim_value") else str(dim.dim_param) or None
+        for dim in value.type.tensor_type.shape.dim
+    )
 
 
 def infer_with_values(proto: ModelProto, *, strict: bool = False) -> ModelProto:

@@ -154,15 +154,6 @@ def find_atol(tolerance: Tolerance, reference_amax: float) -> float:
     return max(tolerance.atol * reference_amax, SMALLEST_ATOL)
 
 
-def measure_output(
-    reference: Array, candidate: Array, tolerance: Tolerance, *, class_axis: int | None = None
-) -> OutputMetrics:
-    """Return the figures of one pair of outputs."""
-    accumulator = OutputAccumulator(tolerance, class_axis=class_axis)
-    accumulator.add(reference, candidate)
-    return accumulator.finish()
-
-
 def _split_complex(array: Array) -> Array:
     return np.stack([array.real, array.imag])
 

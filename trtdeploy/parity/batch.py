@@ -2,52 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from trtdeploy.core.tensors import TensorSpec
+from trtdeploy.config.batch_layout import BatchLayout
 from trtdeploy.parity.runner import Array, Feeds, Outputs
-from trtdeploy.parity.samples_axes import find_batch_axes
-
-
-@dataclass(frozen=True)
-class BatchLayout:
-    """Where the batch is; inputs and outputs that are not listed do not have it.
-
-    Attributes:
-        inputs: Axis by input.
-        outputs: Axis by output, for those that declare the symbol of an input's batch.
-    """
-
-    inputs: Mapping[str, int]
-    outputs: Mapping[str, int] = field(default_factory=dict)
-
-
-def find_batch_layout(
-    inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec] = ()
-) -> BatchLayout | None:
-    """Return where the batch is; None when its size cannot change.
-
-    Outputs are tied to inputs by symbol, not by position.
-
-    Args:
-        inputs: Of the model.
-        outputs: Of the model.
-    """
-    found = find_batch_axes(inputs)
-    if not found.axes or found.fixed is not None:
-        return None
-    shapes = {spec.name: spec.shape or () for spec in inputs}
-    symbols = {shapes[name][axis] for name, axis in found.axes.items()}
-    declared = {
-        spec.name: axis
-        for spec in outputs
-        for axis, size in enumerate(spec.shape or ())
-        if isinstance(size, str) and size in symbols
-    }
-    return BatchLayout(dict(found.axes), declared)
 
 
 def count_samples(feeds: Feeds, layout: BatchLayout | None) -> int:
@@ -80,30 +40,39 @@ def _cut(array: Array, axis: int | None, start: int, size: int) -> Array:
     return np.ascontiguousarray(array.take(range(start, start + size), axis=axis))
 
 
-def join_parts(parts: Sequence[Outputs], whole: Outputs, layout: BatchLayout) -> Outputs:
+def join_parts(parts: Sequence[Outputs], whole: Outputs, layout: BatchLayout) -> list[Outputs]:
     """Return what the outputs of the whole batch should be, given those of its parts.
 
     An output that declares the batch symbol is the parts' outputs one after the other. So is one
-    that does not, when the sizes add up. Any other does not depend on the batch: then it must be
-    what the first part alone gives.
+    that does not, along the first axis where the sizes add up. Any other does not depend on the
+    batch: then it must be what each part alone gives, and there is one answer for each part.
 
     Args:
         parts: Outputs of each part, same names.
         whole: Outputs of the whole batch, for their shapes.
         layout: Where the batch is.
     """
-    joined: dict[str, Array] = {}
-    for name in whole:
-        arrays = [part[name] for part in parts]
-        axis = layout.outputs.get(name)
-        if axis is None and _adds_up(arrays, whole[name]):
-            axis = 0
-        can_join = axis is not None and all(array.ndim > axis for array in arrays)
-        joined[name] = np.concatenate(arrays, axis=axis) if can_join else arrays[0]
-    return joined
+    joined = {
+        name: _join([part[name] for part in parts], array.shape, layout.outputs.get(name))
+        for name, array in whole.items()
+    }
+    answers = max(map(len, joined.values()), default=0)
+    return [
+        {name: arrays[min(number, len(arrays) - 1)] for name, arrays in joined.items()}
+        for number in range(answers)
+    ]
 
 
-def _adds_up(parts: Sequence[Array], whole: Array) -> bool:
-    if whole.ndim == 0 or any(part.ndim == 0 for part in parts):
+def _join(parts: list[Array], whole: tuple[int, ...], declared: int | None) -> list[Array]:
+    axes = range(len(whole)) if declared is None else (declared,)
+    for axis in axes:
+        if _adds_up([part.shape for part in parts], whole, axis):
+            return [np.concatenate(parts, axis=axis)]
+    return parts
+
+
+def _adds_up(parts: Sequence[tuple[int, ...]], whole: tuple[int, ...], axis: int) -> bool:
+    if any(len(part) != len(whole) for part in parts):
         return False
-    return bool(sum(part.shape[0] for part in parts) == whole.shape[0])
+    total = sum(part[axis] for part in parts)
+    return all((*part[:axis], total, *part[axis + 1 :]) == whole for part in parts)

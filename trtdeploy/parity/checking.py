@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
+from trtdeploy.config.batch_layout import BatchLayout
 from trtdeploy.core.errors import ExecutionError, FeedError
 from trtdeploy.core.tensors import format_shape
-from trtdeploy.parity.batch import BatchLayout, count_samples, join_parts, split_feeds
+from trtdeploy.parity.batch import count_samples, join_parts, split_feeds
 from trtdeploy.parity.comparison import ComparisonRules
 from trtdeploy.parity.judgement import with_finding
 from trtdeploy.parity.point_check import PointCheck, PointRules
@@ -199,7 +200,8 @@ def _run_halves(check: PointCheck, run: Runner, feeds: Feeds, batch: BatchLayout
         parts = [run(part) for part in split_feeds(feeds, batch, (half, half))]
     except (ExecutionError, FeedError) as error:
         return check.finish(f"cannot be run: {error}")
-    check.compare(join_parts(parts, whole, batch), whole)
+    for joined in join_parts(parts, whole, batch):
+        check.compare(joined, whole)
     check.samples += 2 * half
     result = check.finish()
     text = "the model mixes samples: its output for [a, b] is not that for [a] and [b]"

@@ -124,21 +124,6 @@ class OutputComparator:
         return notes
 
 
-def compare_outputs(
-    name: str,
-    reference: Array,
-    candidate: Array,
-    tolerance: Tolerance,
-    *,
-    outcomes: list[Array] | None = None,
-    rules: ComparisonRules | None = None,
-) -> OutputComparison:
-    """Return the verdict over one pair of outputs."""
-    comparator = OutputComparator(name, tolerance, rules or ComparisonRules())
-    comparator.add(reference, candidate, outcomes)
-    return comparator.finish()
-
-
 def _raise_tolerance(
     tolerance: Tolerance, noise: NoiseComparison, sums: NoiseSums, metrics: OutputMetrics
 ) -> Tolerance:

@@ -7,9 +7,10 @@ from typing import Final
 
 import numpy as np
 
+from trtdeploy.config.batch_layout import BatchLayout
 from trtdeploy.config.preprocessing import PreprocessingSection
 from trtdeploy.core.tensors import Dim, TensorSpec
-from trtdeploy.parity.samples_axes import Array, BatchAxes
+from trtdeploy.parity.samples_axes import Array
 
 _RANK: Final = 3
 _CHANNELS: Final = (1, 3)
@@ -34,10 +35,10 @@ class ImageLayout:
 
 
 def find_image_layout(
-    spec: TensorSpec, batch_axes: BatchAxes, preprocessing: PreprocessingSection
+    spec: TensorSpec, batch_axes: BatchLayout, preprocessing: PreprocessingSection
 ) -> ImageLayout | None:
     """Return how images lie in an input; None when it takes none."""
-    batch_axis = batch_axes.axes.get(spec.name)
+    batch_axis = batch_axes.inputs.get(spec.name)
     dims = [dim for i, dim in enumerate(spec.shape or ()) if i != batch_axis]
     if len(dims) != _RANK:
         return None

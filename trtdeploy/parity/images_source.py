@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
+from trtdeploy.config.batch_layout import BatchLayout
 from trtdeploy.config.preprocessing import PreprocessingSection
 from trtdeploy.core.errors import InputError
 from trtdeploy.core.tensors import TensorSpec, format_shape
 from trtdeploy.parity.images_files import ImageReader
 from trtdeploy.parity.images_pixels import ImageLayout, PixelScaling, find_image_layout
-from trtdeploy.parity.samples_axes import Array, BatchAxes, to_numpy_dtype
+from trtdeploy.parity.samples_axes import Array, to_numpy_dtype
 from trtdeploy.parity.samples_problems import raise_problems
 from trtdeploy.parity.samples_source import Sample, SampleId, SampleSource
 
@@ -30,7 +31,7 @@ class ImageSource(SampleSource):
         path: Path,
         files: Sequence[Path],
         inputs: Sequence[TensorSpec],
-        batch_axes: BatchAxes,
+        batch_axes: BatchLayout,
         preprocessing: PreprocessingSection | None,
     ) -> None:
         """Check the model's input and the header of every file.
@@ -66,7 +67,7 @@ class ImageSource(SampleSource):
             yield Sample(SampleId(file), {self._spec.name: self._convert(pixels)})
 
     def _find_size(self, shape: tuple[int, ...]) -> tuple[int, int]:
-        batch_axis = self._batch_axes.axes.get(self._spec.name)
+        batch_axis = self._batch_axes.inputs.get(self._spec.name)
         dims = [dim for i, dim in enumerate(shape) if i != batch_axis]
         del dims[self._layout.channel_axis]
         return dims[0], dims[1]
@@ -80,7 +81,7 @@ class ImageSource(SampleSource):
 def _find_image_input(
     path: Path,
     inputs: Sequence[TensorSpec],
-    batch_axes: BatchAxes,
+    batch_axes: BatchLayout,
     section: PreprocessingSection,
 ) -> tuple[TensorSpec, ImageLayout]:
     listed = ", ".join(f"{s.name!r} {s.dtype.label} {format_shape(s.shape)}" for s in inputs)

@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from trtdeploy.parity.batch import BatchLayout, count_samples
+from trtdeploy.config.batch_layout import BatchLayout
+from trtdeploy.parity.batch import count_samples
 from trtdeploy.parity.comparison import ComparisonRules, OutputComparator
 from trtdeploy.parity.judgement import with_finding
 from trtdeploy.parity.points import ParityPoint

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from trtdeploy.config.batch_layout import BatchLayout
 from trtdeploy.core.ranges import POINTS, OptimizationProfile
-from trtdeploy.parity.batch import BatchLayout
 
 Shapes = Mapping[str, tuple[int, ...]]
 Values = Mapping[str, tuple[int, ...]]

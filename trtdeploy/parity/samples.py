@@ -6,13 +6,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from trtdeploy.config.batch_layout import find_batch
 from trtdeploy.config.preprocessing import PreprocessingSection
 from trtdeploy.core.errors import InputError
 from trtdeploy.core.tensors import TensorSpec
 from trtdeploy.parity.images_files import IMAGE_SUFFIXES
 from trtdeploy.parity.images_source import ImageSource
 from trtdeploy.parity.samples_arrays import ARRAY_SUFFIXES
-from trtdeploy.parity.samples_axes import find_batch_axes
 from trtdeploy.parity.samples_columns import ColumnPlanner
 from trtdeploy.parity.samples_files import ArraySource
 from trtdeploy.parity.samples_source import OnNonfinite, SampleSource
@@ -51,7 +51,7 @@ def open_samples(
         raise InputError(f"{path} is of no use: the model has no inputs")
     arrays, images, others = _find_files(path)
     _check_files(path, arrays, images, inputs)
-    batch_axes = find_batch_axes(inputs)
+    batch_axes = find_batch(inputs)
     source: SampleSource
     if arrays:
         planner = ColumnPlanner(inputs, batch_axes, preprocessing)

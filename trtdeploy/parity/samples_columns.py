@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from trtdeploy.config.axis_roles import AxisPlace, is_anonymous
+from trtdeploy.config.batch_layout import BatchLayout
 from trtdeploy.config.preprocessing import PreprocessingSection
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.names import suggest_name
 from trtdeploy.core.tensors import Shape, TensorSpec, format_shape
 from trtdeploy.parity.images_pixels import PixelScaling, find_image_layout
 from trtdeploy.parity.samples_arrays import ArrayFile, ArrayHeader
-from trtdeploy.parity.samples_axes import BatchAxes, to_numpy_dtype
+from trtdeploy.parity.samples_axes import to_numpy_dtype
 from trtdeploy.parity.samples_plan import Column, FilePlan
 
 _KINDS = ("iu", "f", "c")
@@ -31,7 +32,7 @@ class ColumnPlanner:
     """
 
     inputs: Sequence[TensorSpec]
-    batch_axes: BatchAxes
+    batch_axes: BatchLayout
     preprocessing: PreprocessingSection | None
 
     def plan(
@@ -78,7 +79,7 @@ class ColumnPlanner:
 
         None stands for an array whose rank does not fit.
         """
-        batch_axis = self.batch_axes.axes.get(spec.name)
+        batch_axis = self.batch_axes.inputs.get(spec.name)
         if spec.rank is None or rank == spec.rank:
             return batch_axis, batch_axis
         if batch_axis is None and rank == spec.rank + 1:
@@ -94,7 +95,7 @@ class ColumnPlanner:
         return text
 
     def _describe_shape(self, spec: TensorSpec) -> Shape | None:
-        axis = self.batch_axes.axes.get(spec.name)
+        axis = self.batch_axes.inputs.get(spec.name)
         if spec.shape is None or axis is None or self.batch_axes.fixed is None:
             return spec.shape
         return ("samples", *spec.shape[1:])
@@ -103,7 +104,7 @@ class ColumnPlanner:
         """Check that all inputs hold equally many samples, and that a symbol has one size."""
         found: dict[str, dict[str, int]] = {}
         for spec in self.inputs:
-            column, batch_axis = columns[spec.name], self.batch_axes.axes.get(spec.name)
+            column, batch_axis = columns[spec.name], self.batch_axes.inputs.get(spec.name)
             if column.count is not None or batch_axis is not None:
                 count = 1 if column.count is None else column.count
                 found.setdefault("number of samples", {})[repr(spec.name)] = count

@@ -10,8 +10,9 @@ from typing import Literal
 
 import numpy as np
 
+from trtdeploy.config.batch_layout import BatchLayout
 from trtdeploy.core.errors import InputError
-from trtdeploy.parity.samples_axes import Array, BatchAxes
+from trtdeploy.parity.samples_axes import Array
 
 OnNonfinite = Literal["error", "skip"]
 """What becomes of a sample that holds NaN or infinity."""
@@ -95,7 +96,7 @@ class SampleSource(ABC):
         on_nonfinite: What becomes of samples with NaN or infinity.
     """
 
-    def __init__(self, batch_axes: BatchAxes) -> None:
+    def __init__(self, batch_axes: BatchLayout) -> None:
         self.description = ""
         self.notes: tuple[str, ...] = ()
         self._batch_axes = batch_axes
@@ -131,7 +132,7 @@ class SampleSource(ABC):
             InputError: A file turns out to be damaged, a sample is not finite (unless such
                 samples are skipped), or no sample is left.
         """
-        size = max(self._batch_axes.find_batch_size(shapes), 1) if self._batch_axes.axes else 1
+        size = max(self._batch_axes.find_batch_size(shapes), 1) if self._batch_axes.inputs else 1
         smallest = self._batch_axes.fixed or min(min_batch, size)
         waiting: list[Sample] = []
         found = False
@@ -160,7 +161,7 @@ class SampleSource(ABC):
                 raise InputError(str(bad), hint="Repair the data, or leave such samples out.")
 
     def _fits(self, first: Sample, other: Sample) -> bool:
-        axes = self._batch_axes.axes
+        axes = self._batch_axes.inputs
         return all(
             array.shape == other.arrays[name].shape
             if name in axes
@@ -169,11 +170,11 @@ class SampleSource(ABC):
         )
 
     def _stack(self, samples: Sequence[Sample], smallest: int) -> Batch:
-        padding = max(smallest - len(samples), 0) if self._batch_axes.axes else 0
+        padding = max(smallest - len(samples), 0) if self._batch_axes.inputs else 0
         rows = [samples[i % len(samples)] for i in range(len(samples) + padding)]
         feeds = {
-            name: np.stack([row.arrays[name] for row in rows], self._batch_axes.axes[name])
-            if name in self._batch_axes.axes
+            name: np.stack([row.arrays[name] for row in rows], self._batch_axes.inputs[name])
+            if name in self._batch_axes.inputs
             else array
             for name, array in samples[0].arrays.items()
         }

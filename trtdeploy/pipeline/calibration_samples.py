@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from trtdeploy.config.batch_layout import find_free_batch
 from trtdeploy.config.preprocessing import PreprocessingSection
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.core.tensors import TensorSpec
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.parity.samples import open_samples
-from trtdeploy.parity.samples_axes import Array, find_batch_axes
+from trtdeploy.parity.samples_axes import Array
 from trtdeploy.parity.samples_source import OnNonfinite, SampleSource
 from trtdeploy.parity.synthetic import make_synthetic_feeds
 from trtdeploy.pipeline.build_key import compute_build_key, hash_data
@@ -137,9 +138,9 @@ def find_single_shapes(
     inputs: Sequence[TensorSpec], optimization_profile: OptimizationProfile
 ) -> dict[str, tuple[int, ...]]:
     """Return the usual shape of every input, with one sample where the batch is free."""
-    batch = find_batch_axes(inputs)
+    batch = find_free_batch(inputs)
     shapes = {}
     for name, sizes in optimization_profile.shapes.items():
-        axis = batch.axes.get(name) if batch.fixed is None else None
+        axis = batch.inputs.get(name) if batch else None
         shapes[name] = tuple(1 if i == axis else size for i, size in enumerate(sizes.opt))
     return shapes

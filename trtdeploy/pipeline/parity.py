@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
+from trtdeploy.config.batch_layout import BatchLayout, find_free_batch
 from trtdeploy.core.errors import CompileError, UsageError
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.loading import load_model
@@ -17,7 +18,6 @@ from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.normalization import normalize_model
 from trtdeploy.graph.saving import save_model
 from trtdeploy.graph.structure import has_same_structure
-from trtdeploy.parity.batch import BatchLayout, find_batch_layout
 from trtdeploy.parity.checking import Observer, ParityPlan, ParitySubject, check_parity
 from trtdeploy.parity.comparison import ComparisonRules
 from trtdeploy.parity.noise import NoiseSource, expect_emulation, round_inputs
@@ -73,7 +73,7 @@ def run_parity(request: ParityRequest, progress: Observer | None = None) -> Pari
         )
     model = load_model(request.reference)
     inputs = _find_inputs(request, model)
-    batch = find_batch_layout(model.input_specs(), model.output_specs())
+    batch = find_free_batch(model.input_specs(), model.output_specs())
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         reference = open_reference(stack, model, folder)

@@ -8,17 +8,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from onnx import GraphProto, ModelProto, helper, numpy_helper
+from onnx import ModelProto, numpy_helper
 
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.ranges import OptimizationProfile
-from trtdeploy.core.tensors import Dim, Shape, TensorSpec
+from trtdeploy.core.tensors import Shape, TensorSpec
 from trtdeploy.graph.model import ONNX_ERRORS, OnnxModel, walk_graphs
 from trtdeploy.graph.onnx_defects import LARGEST_SIZE
-from trtdeploy.graph.value_propagation import infer_with_values
-
-Dims = tuple[Dim | None, ...]
-"""Sizes of a value; None is a size that inference says nothing about."""
+from trtdeploy.graph.value_propagation import (
+    Dims,
+    copy_structure,
+    infer_with_values,
+    read_shapes,
+)
 
 _ERROR = re.compile(
     r"\(op_type:[^,]*, node name: (#\d+(?:__\d+)*)\): (.*?)(?=\(op_type:|\Z)", re.DOTALL
@@ -87,15 +89,9 @@ class InferenceStructure:
     """
 
     def __init__(self, model: OnnxModel) -> None:
-        self._proto = ModelProto()
-        self._proto.CopyFrom(model.proto)
+        self._proto = copy_structure(model)
         self.specs: dict[str, TensorSpec] = {s.name: s for s in model.input_specs()}
         self._initializers = {t.name: tuple(t.dims) for t in model.graph.initializer}
-        _move_weights_to_inputs(self._proto.graph, model.weights.keys())
-        for graph in walk_graphs(self._proto.graph):
-            del graph.value_info[:]
-        for output in self._proto.graph.output:
-            output.ClearField("type")
         for value in self._proto.graph.input:
             spec = self.specs.get(value.name)
             if spec is not None and spec.shape is not None:
@@ -144,26 +140,8 @@ class InferenceStructure:
     def _read_shapes(self, proto: ModelProto) -> dict[str, Dims]:
         shapes: dict[str, Dims] = dict(self._initializers)
         for graph in walk_graphs(proto.graph):
-            shapes.update((t.name, tuple(t.dims)) for t in graph.initializer)
-            for values in (graph.input, graph.value_info, graph.output):
-                for value in values:
-                    tensor = value.type.tensor_type
-                    if tensor.HasField("shape"):
-                        shapes[value.name] = tuple(_read_dim(d) for d in tensor.shape.dim)
+            shapes.update(read_shapes(graph))
         return shapes
-
-
-def _move_weights_to_inputs(graph: GraphProto, names: object) -> None:
-    kept = []
-    for tensor in graph.initializer:
-        if tensor.name in names:  # type: ignore[operator]
-            graph.input.append(
-                helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
-            )
-        else:
-            kept.append(tensor)
-    del graph.initializer[:]
-    graph.initializer.extend(kept)
 
 
 def _name_dims(dims: object, spec: TensorSpec) -> None:
@@ -183,12 +161,6 @@ def _fits(spec: TensorSpec, dims: Shape, contents: tuple[int, ...]) -> bool:
 
 def _known(dims: Shape) -> tuple[int, ...]:
     return tuple(dim for dim in dims if isinstance(dim, int))
-
-
-def _read_dim(dim: object) -> Dim | None:
-    if dim.HasField("dim_value"):  # type: ignore[attr-defined]
-        return int(dim.dim_value)  # type: ignore[attr-defined]
-    return str(dim.dim_param) or None  # type: ignore[attr-defined]
 
 
 def _read_types(proto: ModelProto) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from onnx import NodeProto, checker, defs
+from onnx import NodeProto, checker
 
 from trtdeploy.core.errors import ModelFileError
 from trtdeploy.graph.index import ModelIndex, Scope, build_index
@@ -21,6 +21,7 @@ from trtdeploy.graph.onnx_defects import (
     find_damaged_constants,
     find_fatal_attribute,
     forget_impossible_sizes,
+    import_used_domains,
     shield_crashing_nodes,
 )
 from trtdeploy.graph.passes.adopt_contrib_quantization import AdoptContribQuantizationPass
@@ -96,7 +97,7 @@ def prepare_model(model: OnnxModel) -> PreparedModel:
     for node in walk_nodes(copied.graph):
         if node.domain in ONNX_DOMAINS:
             node.domain = ""
-    _import_missing_domains(copied)
+    import_used_domains(copied.proto, INVALID_DOMAIN, SHIELDED_DOMAIN)
     refusals = tuple(
         Refusal(place_of(labels, node), translate_keys(labels, reason))
         for node, reason in _set_aside_refused_nodes(copied)
@@ -128,16 +129,6 @@ def _apply(change: Callable[[OnnxModel], None], model: OnnxModel) -> str:
     except ONNX_ERRORS as error:
         return str(error)
     return ""
-
-
-def _import_missing_domains(model: OnnxModel) -> None:
-    """Name every used operator set: ONNX infers nothing about a model that leaves one out."""
-    imported = {"" if o.domain in ONNX_DOMAINS else o.domain for o in model.proto.opset_import}
-    used = {node.domain for node in walk_nodes(model.graph)} | {INVALID_DOMAIN, SHIELDED_DOMAIN}
-    for domain in sorted(used - imported):
-        entry = model.proto.opset_import.add()
-        entry.domain = domain
-        entry.version = 1 if domain else defs.onnx_opset_version()
 
 
 def _set_aside_refused_nodes(model: OnnxModel) -> list[tuple[NodeProto, str]]:

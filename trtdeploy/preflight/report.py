@@ -46,11 +46,6 @@ class CheckReport:
         """Findings the user has to know of."""
         return self._select(Severity.NOTE)
 
-    @property
-    def is_clear(self) -> bool:
-        """True when nothing stops the build."""
-        return not self.blockers
-
     def count(self) -> dict[str, int]:
         """Return how many findings there are of each severity."""
         found = Counter(finding.severity for finding in self.findings)

@@ -7,8 +7,9 @@ from itertools import pairwise
 
 from onnx import NodeProto
 
+from trtdeploy.graph.value_propagation import Dims
 from trtdeploy.preflight.context import CheckContext
-from trtdeploy.preflight.inference import Dims, InferredShapes
+from trtdeploy.preflight.inference import InferredShapes
 from trtdeploy.preflight.shape_text import format_dims
 from trtdeploy.preflight.symbols import find_symbol_axes
 

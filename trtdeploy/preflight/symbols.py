@@ -22,13 +22,6 @@ def find_symbol_axes(specs: Iterable[TensorSpec]) -> SymbolAxes:
     return dict(axes)
 
 
-def find_batch_symbols(axes: SymbolAxes) -> frozenset[str]:
-    """Return the symbols that only ever stand at axis 0, as a batch size does."""
-    return frozenset(
-        symbol for symbol, places in axes.items() if all(axis == 0 for _, axis in places)
-    )
-
-
 def read_profile_sizes(context: CheckContext, symbol: str) -> frozenset[int]:
     """Return every size the optimization profiles give a symbol; empty without profiles."""
     sizes = set()

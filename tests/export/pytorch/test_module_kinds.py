@@ -12,7 +12,7 @@ from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
 from trtdeploy.core.errors import CheckFailedError, InputError
 from trtdeploy.export.arguments import parse_input_argument
 from trtdeploy.export.exporting import export_model
-from trtdeploy.export.proof import Reference, Sample, prove_file
+from trtdeploy.export.proof import ProofSample, Reference, prove_file
 from trtdeploy.export.request import ExportRequest
 from trtdeploy.export.result import ExportResult
 from trtdeploy.graph.loading import load_model
@@ -178,6 +178,6 @@ def test_code_that_casts_is_told_that_weights_were_widened(tmp_path: Path) -> No
 def test_types_of_outputs_are_part_of_the_proof(tmp_path: Path) -> None:
     path = export(tmp_path, "SizeOutput", X, exporter="torchscript").path
     x = np.zeros((2, 8), np.float32)
-    sample = Sample({}, {"x": x}, {"output0": x.astype(np.float64)})
+    sample = ProofSample({}, {"x": x}, {"output0": x.astype(np.float64)})
     with pytest.raises(CheckFailedError, match="file is float32, that of the source float64"):
         prove_file(path, [sample], rtol=1.0, reference=Reference("numpy"))

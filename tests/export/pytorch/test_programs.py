@@ -90,7 +90,7 @@ def test_a_quantized_program_keeps_its_pairs(tmp_path: Path) -> None:
 def test_random_rounding_finds_how_far_a_tie_moves_the_output() -> None:
     import torch.ao.quantization.fx._decomposed
 
-    from trtdeploy.export.proof import Sample
+    from trtdeploy.export.proof import ProofSample
     from trtdeploy.export.pytorch.flat_module import FlatModule
     from trtdeploy.export.pytorch.rounding import run_rounding_otherwise
     from trtdeploy.export.pytorch.source import TorchSource
@@ -104,7 +104,7 @@ def test_random_rounding_finds_how_far_a_tie_moves_the_output() -> None:
     for name, array in (("far", steps), ("tied", tied)):
         x = torch.from_numpy(array)
         flat = FlatModule(TorchSource(MeanOnTies(), (x,)))
-        sample = Sample({}, {"x": array}, flat.run({"x": x}))
+        sample = ProofSample({}, {"x": array}, flat.run({"x": x}))
         expected = sample.expected["output"]
         others = run_rounding_otherwise(flat, sample)
         found[name] = max(np.abs(other["output"] - expected).max() for other in others)

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from trtdeploy.export.fp32_regions import GENERATED_CODE, Fp32Region, find_region
-from trtdeploy.export.pytorch.place import Place, find_place_of_stack
+from trtdeploy.export.pytorch.place import CodePlace, find_place_of_stack
 
 _Autocast = torch.amp.autocast_mode.autocast
 
@@ -69,7 +69,7 @@ def find_fp32_regions(flat: torch.nn.Module, run: Callable[[], object]) -> list[
         flat: A ``FlatModule``.
         run: Runs it on its example.
     """
-    found: dict[Place, None] = {}
+    found: dict[CodePlace, None] = {}
 
     def enter(self: Any) -> Any:
         place = None if self._enabled else find_place_of_stack(inspect.currentframe(), flat)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from trtdeploy.core.errors import InputError
-from trtdeploy.export.pytorch.place import Place, place_of_node
+from trtdeploy.export.pytorch.place import CodePlace, place_of_node
 
 _SHOWN = 3
 _BY_STATE = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.modules.dropout._DropoutNd)
@@ -77,7 +77,7 @@ def require_eval_graph(program: torch.export.ExportedProgram) -> None:
         )
 
 
-def find_training_nodes(program: torch.export.ExportedProgram) -> Iterator[tuple[str, Place]]:
+def find_training_nodes(program: torch.export.ExportedProgram) -> Iterator[tuple[str, CodePlace]]:
     """Yield operators that draw random numbers, or use the statistics of the batch at hand."""
     for node in program.graph.nodes:
         schema = getattr(node.target, "_schema", None)
@@ -106,7 +106,7 @@ def _require_eval_script(module: torch.jit.ScriptModule) -> None:
             if _is_training(schema.name, arguments, alone=_is_one_sample(inputs.get("input"))):
                 operator, kind = schema.name.removeprefix("aten::"), child.original_name
                 raise InputError(
-                    f"the model computes as in training: {operator} at {Place(path, kind)}",
+                    f"the model computes as in training: {operator} at {CodePlace(path, kind)}",
                     hint="A trace keeps the mode it was made in: call model.eval() before "
                     "torch.jit.trace, and save it again.",
                 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import torch
 
 from trtdeploy.core.errors import InputError, TrtdeployError
-from trtdeploy.export.pytorch.place import Place, find_place_of_error, place_of_node
+from trtdeploy.export.pytorch.place import CodePlace, find_place_of_error, place_of_node
 
 _FIXED = re.compile(
     r"L\['\w+'\](?:\[(?P<position>\d+)\])?\.size\(\)\[(?P<axis>\d+)\] as dynamic but your code "
@@ -33,7 +33,7 @@ class ConversionFailedError(Exception):
         place: Where the operator comes from.
     """
 
-    def __init__(self, reason: str, place: Place | None) -> None:
+    def __init__(self, reason: str, place: CodePlace | None) -> None:
         super().__init__(reason)
         self.place = place
 
@@ -71,15 +71,15 @@ class FixedAxis:
 class ShapeDecisions:
     """Places where code decided that a symbol has one size, as the tracer reports them."""
 
-    found: list[tuple[str, int, Place]] = field(default_factory=list)
+    found: list[tuple[str, int, CodePlace]] = field(default_factory=list)
 
-    def add(self, text: str, place: Place | None) -> None:
+    def add(self, text: str, place: CodePlace | None) -> None:
         """Remember a decision, given as the tracer's text ``Eq(s77, 2)``."""
         match = _GUARD.fullmatch(text)
         if match and place is not None:
             self.found.append((match["symbol"], int(match["size"]), place))
 
-    def find(self, size: int) -> Place | None:
+    def find(self, size: int) -> CodePlace | None:
         """Return where a symbol was first decided to have this size."""
         return next((place for _, decided, place in self.found if decided == size), None)
 
@@ -157,7 +157,7 @@ def explain_run_failure(
     )
 
 
-def find_place_of_conversion(error: BaseException) -> Place | None:
+def find_place_of_conversion(error: BaseException) -> CodePlace | None:
     """Return where the operator comes from that could not be converted.
 
     PyTorch names it in texts only, and as it is called after decomposition: ``linalg_eig`` for
@@ -178,7 +178,7 @@ def explain_export_failure(
 ) -> InputError:
     """Return the error for an exporter that gave up."""
     known = getattr(error, "place", None)
-    place = known if isinstance(known, Place) else find_place_of_error(error, model)
+    place = known if isinstance(known, CodePlace) else find_place_of_error(error, model)
     return InputError(
         f"the {exporter} exporter of PyTorch {torch.__version__} failed: {shorten(error)}"
         + (f"; at {place}" if place else ""),

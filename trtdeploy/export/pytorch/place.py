@@ -22,7 +22,7 @@ _FRAMEWORK = (str(Path(torch.__file__).parent), str(Path(__file__).parents[2]), 
 
 
 @dataclass(frozen=True)
-class Place:
+class CodePlace:
     """A line of the user's code, and the module that was at work.
 
     Attributes:
@@ -49,7 +49,7 @@ class Place:
         return ", ".join(words) + (f": {self.code}" if self.code else "")
 
 
-def find_place_of_error(error: BaseException, model: torch.nn.Module) -> Place | None:
+def find_place_of_error(error: BaseException, model: torch.nn.Module) -> CodePlace | None:
     """Return where the user's code raised it; None when none of it was running."""
     places = []
     for link in _chain(error):
@@ -60,13 +60,13 @@ def find_place_of_error(error: BaseException, model: torch.nn.Module) -> Place |
     return next((p for p in reversed(found) if p.file), found[-1] if found else None)
 
 
-def find_place_of_stack(frame: FrameType | None, model: torch.nn.Module) -> Place | None:
+def find_place_of_stack(frame: FrameType | None, model: torch.nn.Module) -> CodePlace | None:
     """Return where the user's code is right now."""
     frames = [(link, line) for link, line in traceback.walk_stack(frame)]
     return _find(list(reversed(frames)), model)
 
 
-def place_of_node(node: Any) -> Place:
+def place_of_node(node: Any) -> CodePlace:
     """Return where a node of an exported program comes from."""
     stack = list((node.meta.get("nn_module_stack") or {}).values())
     module, kind = stack[-1] if stack else ("", "")
@@ -74,7 +74,7 @@ def place_of_node(node: Any) -> Place:
     path = module.removeprefix("L['self']").lstrip(".")  # as some versions write it
     module, kind = strip_wrapper(path), kind if path else ""
     file, line, code = _read_stack_text(node.meta.get("stack_trace") or "")
-    return Place(module, kind.rsplit(".", 1)[-1], file, line, code)
+    return CodePlace(module, kind.rsplit(".", 1)[-1], file, line, code)
 
 
 def _read_stack_text(text: str) -> tuple[str, int, str]:
@@ -97,7 +97,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _find(frames: Iterable[tuple[FrameType, int]], model: torch.nn.Module) -> Place | None:
+def _find(frames: Iterable[tuple[FrameType, int]], model: torch.nn.Module) -> CodePlace | None:
     names = {id(module): name for name, module in model.named_modules()}
     module, kind, file, line = "", "", "", 0
     for frame, number in frames:
@@ -109,7 +109,9 @@ def _find(frames: Iterable[tuple[FrameType, int]], model: torch.nn.Module) -> Pl
             file, line = frame.f_code.co_filename, number
     if not kind:
         return None
-    return Place(module, kind, file, line, linecache.getline(file, line).strip() if file else "")
+    return CodePlace(
+        module, kind, file, line, linecache.getline(file, line).strip() if file else ""
+    )
 
 
 def is_framework_file(file: str) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from trtdeploy.core.errors import CheckFailedError, InputError
-from trtdeploy.export.proof import QUANTIZED_RTOL, Reference, Sample, prove_file
+from trtdeploy.export.proof import QUANTIZED_RTOL, ProofSample, Reference, prove_file
 from trtdeploy.export.proof_sizes import choose_proof_points
 from trtdeploy.export.pytorch.axes import fix_axes, format_dynamic
 from trtdeploy.export.pytorch.example import make_feeds
@@ -24,15 +24,15 @@ from trtdeploy.graph.model import OnnxModel, walk_nodes
 from trtdeploy.parity.runner import Feeds, Outputs
 
 
-def make_samples(prepared: PreparedSource) -> list[Sample]:
+def make_samples(prepared: PreparedSource) -> list[ProofSample]:
     """Return inputs and expected outputs at every point of the proof."""
     points = choose_proof_points(
-        prepared.sizes, prepared.rules, prepared.request.proof.sizes, prepared.batches
+        prepared.sizes, prepared.axes.rules, prepared.request.proof.sizes, prepared.batches
     )
     return [make_sample(prepared, point, index) for index, point in enumerate(points)]
 
 
-def make_sample(prepared: PreparedSource, sizes: Mapping[str, int], index: int = 0) -> Sample:
+def make_sample(prepared: PreparedSource, sizes: Mapping[str, int], index: int = 0) -> ProofSample:
     """Return inputs of the given sizes, and what the source makes of them.
 
     Args:
@@ -41,11 +41,11 @@ def make_sample(prepared: PreparedSource, sizes: Mapping[str, int], index: int =
         index: Samples of another index hold other values.
     """
     tensors = prepared.source.named_tensors()
-    shapes = shapes_at(tensors, prepared.dynamic, sizes)
+    shapes = shapes_at(tensors, prepared.axes.dynamic, sizes)
     feeds = make_feeds(prepared.source, shapes, prepared.request.proof.seed + 1 + index)
     with quiet_frameworks():
         expected = prepared.flat.run(feeds)
-    return Sample(sizes, {name: t.numpy() for name, t in feeds.items()}, expected)
+    return ProofSample(sizes, {name: t.numpy() for name, t in feeds.items()}, expected)
 
 
 def choose_rtol(prepared: PreparedSource, model: OnnxModel) -> float:
@@ -56,7 +56,7 @@ def choose_rtol(prepared: PreparedSource, model: OnnxModel) -> float:
 
 
 def prove_samples(
-    prepared: PreparedSource, path: Path, samples: list[Sample], rtol: float
+    prepared: PreparedSource, path: Path, samples: list[ProofSample], rtol: float
 ) -> ExportProof:
     """Compare the file with the source.
 
@@ -86,7 +86,7 @@ def _run_source(prepared: PreparedSource, feeds: Feeds) -> Outputs:
         return prepared.flat.run({n: torch.from_numpy(array) for n, array in feeds.items()})
 
 
-def _require_determinism(prepared: PreparedSource, sample: Sample) -> None:
+def _require_determinism(prepared: PreparedSource, sample: ProofSample) -> None:
     feeds = {name: torch.from_numpy(array) for name, array in sample.feeds.items()}
     with quiet_frameworks():
         again = prepared.flat.run(feeds, times=2)
@@ -120,6 +120,6 @@ def name_default_axes(prepared: PreparedSource) -> Iterator[None]:
         free = [symbol for symbol in prepared.sizes if symbol not in prepared.batches]
         if not free or not prepared.has_default_axes:
             raise
-        fixed = format_dynamic(fix_axes(prepared.dynamic, free))
+        fixed = format_dynamic(fix_axes(prepared.axes.dynamic, free))
         hint = f"{', '.join(free)} vary by default; to fix them: {fixed}"
         raise CheckFailedError(error.message, hint=f"{error.hint} {hint}") from error

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 from trtdeploy.core.errors import InputError
-from trtdeploy.export.proof import Sample
+from trtdeploy.export.proof import ProofSample
 from trtdeploy.export.pytorch.flat_module import FlatModule
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
 from trtdeploy.parity.runner import Outputs
@@ -29,7 +29,7 @@ _UNFIT = (InputError, RuntimeError, TypeError, ValueError, AttributeError, copy.
 """What the copying, casting and running of somebody's modules raises."""
 
 
-def run_rounding_otherwise(flat: FlatModule, sample: Sample) -> Sequence[Outputs]:
+def run_rounding_otherwise(flat: FlatModule, sample: ProofSample) -> Sequence[Outputs]:
     """Return what the model computes for a sample, rounding less or otherwise than in FP32.
 
     Empty where the model runs neither in FP64 nor with its results changed. Needs the memory of

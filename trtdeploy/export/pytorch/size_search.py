@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 import torch
 
 from trtdeploy.config.axis_roles import find_dynamic_axes
+from trtdeploy.config.batch_layout import find_batch
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import InputError
 from trtdeploy.core.tensors import SizeRule, TensorSpec
@@ -16,7 +17,6 @@ from trtdeploy.export.pytorch.example import DTYPES, make_feeds
 from trtdeploy.export.pytorch.flat_module import FlatModule
 from trtdeploy.export.pytorch.guards import STEPS
 from trtdeploy.export.pytorch.source import TorchSource
-from trtdeploy.parity.samples_axes import find_batch_axes
 
 Axes = Mapping[str, Mapping[int, str]]
 _FARTHEST_TRIED = 1024
@@ -56,10 +56,7 @@ def find_symbols(
 
 def find_batch_symbols(tensors: Mapping[str, torch.Tensor], dynamic: Axes) -> frozenset[str]:
     """Return the symbol that counts samples, if any does."""
-    specs = _to_specs(tensors, dynamic)
-    shapes = {spec.name: spec.shape or () for spec in specs}
-    found = [shapes[name][axis] for name, axis in find_batch_axes(specs).axes.items()]
-    return frozenset([size for size in found if isinstance(size, str)][:1])
+    return frozenset(find_batch(_to_specs(tensors, dynamic)).symbols[:1])
 
 
 def _to_specs(tensors: Mapping[str, torch.Tensor], dynamic: Axes) -> list[TensorSpec]:

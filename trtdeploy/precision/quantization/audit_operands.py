@@ -17,7 +17,7 @@ from trtdeploy.graph.layer_costs import name_of
 from trtdeploy.graph.model import ONNX_DOMAINS
 from trtdeploy.graph.passes.adopt_contrib_quantization import CONTRIB_DOMAIN
 
-MOVERS = frozenset(
+SCALE_KEEPERS = frozenset(
     {"Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Slice", "Split",
      "MaxPool", "Expand", "DepthToSpace", "SpaceToDepth", "Concat", "Resize", "Gather"}
 )  # fmt: skip
@@ -97,7 +97,7 @@ class Operand:
     @property
     def arithmetic(self) -> NodeProto | None:
         """A node between that computes, if any."""
-        passing = MOVERS | {"Cast"}
+        passing = SCALE_KEEPERS | {"Cast"}
         return next((node for node in self.between if node.op_type not in passing), None)
 
 
@@ -147,7 +147,7 @@ def _find_passed(scope: Scope, node: NodeProto) -> str:
     """Return the operand whose numbers ``node`` hands on, as they are or scaled; empty if none."""
     if node.domain not in ONNX_DOMAINS or not node.input:
         return ""
-    if node.op_type in MOVERS or node.op_type == "Cast":
+    if node.op_type in SCALE_KEEPERS or node.op_type == "Cast":
         return node.input[0]
     if node.op_type not in ("Mul", "Div", "Add", "Sub"):
         return ""
@@ -187,7 +187,7 @@ def find_source(scope: Scope, name: str) -> NodeProto | None:
     """Return the node that computes a value, looking back through data movement."""
     producer = scope.producer_of(name)
     for _ in range(_LONGEST):
-        if producer is None or producer.op_type not in MOVERS or not producer.input:
+        if producer is None or producer.op_type not in SCALE_KEEPERS or not producer.input:
             return producer
         producer = scope.producer_of(producer.input[0])
     return None
@@ -202,7 +202,7 @@ def iterate_readers(scope: Scope, name: str) -> Iterator[NodeProto]:
             continue
         seen.add(current)
         for use in scope.uses_of(current):
-            if use.node.op_type in MOVERS and use.node.domain in ONNX_DOMAINS:
+            if use.node.op_type in SCALE_KEEPERS and use.node.domain in ONNX_DOMAINS:
                 pending.extend(output for output in use.node.output if output)
             else:
                 yield use.node

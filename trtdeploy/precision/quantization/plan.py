@@ -96,14 +96,6 @@ class QuantizationPlan:
         """True when nothing is to be inserted."""
         return not self.operands and not self.weights
 
-    def quantized_layers(self) -> dict[str, DType]:
-        """Return the 8-bit type of each quantized layer."""
-        return {
-            name: decision.quantized.dtype
-            for name, decision in self.layers.items()
-            if decision.quantized is not None
-        }
-
     def to_dict(self) -> dict[str, object]:
         """Return plain data for manifests and reports."""
         return {

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.tensors import Shape, TensorSpec
+from trtdeploy.graph.value_propagation import Dims
 from trtdeploy.preflight.context import CheckContext
 from trtdeploy.preflight.finding import (
     WHOLE_GRAPH,
@@ -15,7 +16,6 @@ from trtdeploy.preflight.finding import (
     Place,
     Severity,
 )
-from trtdeploy.preflight.inference import Dims
 from trtdeploy.preflight.shape_text import format_dims
 
 DECLARED_SHAPE_DIFFERS = FindingKind("declared-shape-differs", Severity.HAZARD, Affects.BASELINE)

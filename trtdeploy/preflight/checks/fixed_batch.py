@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trtdeploy.config.batch_layout import find_batch
 from trtdeploy.preflight.checks.fixed_reshapes import EXPORT_DYNAMIC, FIXED_INSIDE
 from trtdeploy.preflight.context import CheckContext
 from trtdeploy.preflight.finding import Finding, Severity
 from trtdeploy.preflight.inference import Sizes
 from trtdeploy.preflight.shape_conflict import describe_inputs
-from trtdeploy.preflight.symbols import find_batch_symbols, find_symbol_axes, read_profile_sizes
+from trtdeploy.preflight.symbols import read_profile_sizes
 
 _TRIED = 96
 """Hardly anybody exports with this batch, and it divides well and exceeds every kernel, should the
@@ -27,7 +28,7 @@ class FindFixedBatchCheck:
     def find(self, context: CheckContext) -> Iterator[Finding]:
         """Yield one finding per node that stops fitting."""
         specs = context.structure.specs
-        batches = find_batch_symbols(find_symbol_axes(specs.values()))
+        batches = find_batch(list(specs.values())).symbols
         if not batches:
             return
         pinned = all(read_profile_sizes(context, symbol) == {1} for symbol in batches)

@@ -7,15 +7,15 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trtdeploy.config.batch_layout import find_batch
 from trtdeploy.graph.attributes import integer_of
+from trtdeploy.graph.value_propagation import Dims
 from trtdeploy.preflight.context import CheckContext, input_name
 from trtdeploy.preflight.finding import Affects, Finding, FindingKind, Severity
-from trtdeploy.preflight.inference import Dims
 from trtdeploy.preflight.prepared_model import CheckedNode
 from trtdeploy.preflight.shape_text import format_dims
 from trtdeploy.preflight.symbols import (
     SymbolAxes,
-    find_batch_symbols,
     find_symbol_axes,
     name_symbol,
     read_profile_sizes,
@@ -57,7 +57,7 @@ class FindFixedReshapesCheck:
         axes = find_symbol_axes(context.prepared.model.input_specs())
         if not axes:
             return
-        batches = find_batch_symbols(axes)
+        batches = find_batch(context.prepared.model.input_specs()).symbols
         for checked in context.standard_nodes():
             reshape = _read_reshape(context, checked, axes)
             if reshape is None:
