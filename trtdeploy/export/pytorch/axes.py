@@ -34,7 +34,7 @@ class DecidedAxes:
         dynamic: Symbol by axis by input.
         given: Size of each symbol in the user's own example.
         rules: What sizes each symbol accepts.
-        notes: What the user should know.
+        notes: Which sizes stay fixed, and why.
     """
 
     dynamic: Axes

@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,8 +24,9 @@ from trtdeploy.export.pytorch.failure import (
     shorten,
 )
 from trtdeploy.export.pytorch.flat_module import restore_state
-from trtdeploy.export.pytorch.graph_file import ExportedGraph, GraphRequest
+from trtdeploy.export.pytorch.graph_file import ExportedGraph
 from trtdeploy.export.pytorch.place import Place, find_place_of_stack
+from trtdeploy.export.pytorch.prepared import PreparedSource
 from trtdeploy.export.pytorch.program import read_user_values
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
 
@@ -35,7 +37,7 @@ _SHAPES_LOGGER = "torch.fx.experimental.symbolic_shapes"
 _GUARD_EXPRESSION = 1
 
 
-def export_by_dynamo(request: GraphRequest) -> ExportedGraph:
+def export_by_dynamo(prepared: PreparedSource, path: Path) -> ExportedGraph:
     """Write the ONNX file.
 
     Raises:
@@ -44,66 +46,68 @@ def export_by_dynamo(request: GraphRequest) -> ExportedGraph:
         Exception: Whatever else PyTorch raises: this exporter cannot do it.
     """
     with quiet_frameworks():
-        program = request.source.program or _export_program(request)
+        program = prepared.source.program or _export_program(prepared)
         require_eval_graph(program)
-        _write(program, request)
+        _write(program, prepared, path)
     graph = ExportedGraph(f"dynamo, PyTorch {torch.__version__}")
     graph.guards = list(getattr(program, "_guards_code", None) or [])
-    graph.limits = _read_limits(request, program)
+    graph.limits = _read_limits(prepared, program)
     return graph
 
 
-def _write(program: torch.export.ExportedProgram, request: GraphRequest) -> None:
+def _write(program: torch.export.ExportedProgram, prepared: PreparedSource, path: Path) -> None:
     try:
         result = torch.onnx.export(
             program,
             dynamo=True,
-            opset_version=max(request.opset, OLDEST_OPSET),
-            input_names=list(request.source.named_tensors()),
-            output_names=list(request.flat.output_names),
+            opset_version=max(prepared.opset, OLDEST_OPSET),
+            input_names=list(prepared.source.named_tensors()),
+            output_names=list(prepared.flat.output_names),
             verbose=False,
         )
     except torch.onnx.OnnxExporterError as error:
         raise ConversionFailedError(shorten(error), find_place_of_conversion(error)) from error
-    result.save(request.path)
+    result.save(path)
 
 
-def _export_program(request: GraphRequest) -> torch.export.ExportedProgram:
-    tensors = request.source.named_tensors()
+def _export_program(prepared: PreparedSource) -> torch.export.ExportedProgram:
+    tensors = prepared.source.named_tensors()
     shapes = [
-        dict.fromkeys(request.dynamic.get(name, {}), torch.export.Dim.DYNAMIC) for name in tensors
+        dict.fromkeys(prepared.axes.dynamic.get(name, {}), torch.export.Dim.DYNAMIC)
+        for name in tensors
     ]
     decisions = ShapeDecisions()
     try:
         with (
             torch.no_grad(),
             ignore_autocast(),
-            restore_state(request.source.module),
-            _listen(decisions, request.flat),
+            restore_state(prepared.source.module),
+            _listen(decisions, prepared.flat),
         ):
             return torch.export.export(
-                request.flat,
+                prepared.flat,
                 tuple(tensor.clone() for tensor in tensors.values()),
                 dynamic_shapes=(tuple(shapes),),
                 strict=False,
             )
     except Exception as error:
         if is_data_dependent(error):
-            raise explain_data_dependence(error, request.flat) from error
+            raise explain_data_dependence(error, prepared.flat) from error
         fixed = read_fixed_axes(str(error))
         if fixed:
-            _require_no_loop(request, [decisions.find(entry.size) for entry in fixed])
+            _require_no_loop(prepared, [decisions.find(entry.size) for entry in fixed])
             names = list(tensors)
-            raise explain_fixed_axes(fixed, names, request.dynamic, decisions) from error
+            raise explain_fixed_axes(fixed, names, prepared.axes.dynamic, decisions) from error
         raise
 
 
-def _require_no_loop(request: GraphRequest, places: list[Place | None]) -> None:
+def _require_no_loop(prepared: PreparedSource, places: list[Place | None]) -> None:
     """Leave to TorchScript what it writes as one operator, and dynamo unrolls over its time."""
     recurrent = [
         place
         for place in places
-        if place and isinstance(request.source.module.get_submodule(place.module), torch.nn.RNNBase)
+        if place
+        and isinstance(prepared.source.module.get_submodule(place.module), torch.nn.RNNBase)
     ]
     if places and len(recurrent) == len(places):
         raise ConversionFailedError(
@@ -140,12 +144,12 @@ def _listen(decisions: ShapeDecisions, model: torch.nn.Module) -> Iterator[None]
         logger.setLevel(before[0])
 
 
-def _read_limits(request: GraphRequest, program: torch.export.ExportedProgram) -> dict[str, int]:
+def _read_limits(prepared: PreparedSource, program: torch.export.ExportedProgram) -> dict[str, int]:
     """Return upper bounds that the program states for symbols, e.g. a table of positions."""
     limits: dict[str, int] = {}
-    names = list(request.source.named_tensors())
+    names = list(prepared.source.named_tensors())
     for name, value in zip(names, read_user_values(program, len(names)), strict=True):
-        for axis, symbol in request.dynamic.get(name, {}).items():
+        for axis, symbol in prepared.axes.dynamic.get(name, {}).items():
             upper = _find_upper_bound(program, value.shape[axis])
             if upper is not None:
                 limits[symbol] = min(upper, limits.get(symbol, upper))

@@ -2,59 +2,63 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 
 from trtdeploy.core.errors import InputError, TrtdeployError
 from trtdeploy.export.opset_lowering import FROM_OPSET, TO_OPSET, LowerOpsetPass
 from trtdeploy.export.pytorch.dynamo import export_by_dynamo
 from trtdeploy.export.pytorch.failure import explain_export_failure
-from trtdeploy.export.pytorch.graph_file import ExportedGraph, GraphRequest
+from trtdeploy.export.pytorch.graph_file import ExportedGraph
+from trtdeploy.export.pytorch.prepared import PreparedSource
 from trtdeploy.export.pytorch.tracing import export_by_tracing
-from trtdeploy.export.request import Exporter
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.model import OnnxModel
 
 
-def export_graph(request: GraphRequest, exporter: Exporter) -> tuple[ExportedGraph, OnnxModel]:
+def export_graph(prepared: PreparedSource, path: Path) -> tuple[ExportedGraph, OnnxModel]:
     """Write the graph of a model by the exporter that fits; return it as loaded.
 
     Raises:
         InputError: No exporter can do it, or the model cannot be exported as asked.
     """
-    module = request.source.module
+    module, exporter = prepared.source.module, prepared.request.exporter
     if exporter == "torchscript" or isinstance(module, torch.jit.ScriptModule):
-        return _trace(request)
-    if exporter == "auto" and request.source.program is None and _has_fake_quantization(module):
-        graph, model = _trace(request)
+        return _trace(prepared, path)
+    if exporter == "auto" and prepared.source.program is None and _has_fake_quantization(module):
+        graph, model = _trace(prepared, path)
         graph.notes.insert(0, "TorchScript exporter: dynamo has no form of fake-quantization")
         return graph, model
     try:
-        return _use_dynamo(request)
+        return _use_dynamo(prepared, path)
     except TrtdeployError:
         raise
     except Exception as error:
-        failure = explain_export_failure(error, request.flat, "dynamo", "torchscript")
-        if exporter == "dynamo" or request.source.program is not None:
+        failure = explain_export_failure(error, prepared.flat, "dynamo", "torchscript")
+        if exporter == "dynamo" or prepared.source.program is not None:
             raise failure from error
-        return _fall_back(request, failure)
+        return _fall_back(prepared, path, failure)
 
 
-def _use_dynamo(request: GraphRequest) -> tuple[ExportedGraph, OnnxModel]:
-    graph = export_by_dynamo(request)
-    model = load_model(request.path)
-    if request.opset < model.opset == FROM_OPSET and request.opset == TO_OPSET:
+def _use_dynamo(prepared: PreparedSource, path: Path) -> tuple[ExportedGraph, OnnxModel]:
+    graph = export_by_dynamo(prepared, path)
+    model = load_model(path)
+    if prepared.opset < model.opset == FROM_OPSET and prepared.opset == TO_OPSET:
         LowerOpsetPass()(model)
-    if model.opset != request.opset:
+    if model.opset != prepared.opset:
         raise InputError(
-            f"opset {request.opset} was asked for, and the dynamo exporter wrote {model.opset}",
+            f"opset {prepared.opset} was asked for, and the dynamo exporter wrote {model.opset}",
             hint="Choose --opset 17 to 23, or --exporter torchscript for older ones.",
         )
     return graph, model
 
 
-def _fall_back(request: GraphRequest, failure: InputError) -> tuple[ExportedGraph, OnnxModel]:
+def _fall_back(
+    prepared: PreparedSource, path: Path, failure: InputError
+) -> tuple[ExportedGraph, OnnxModel]:
     try:
-        graph, model = _trace(request)
+        graph, model = _trace(prepared, path)
     except InputError:
         # the first failure says more about the model
         hint = (
@@ -72,15 +76,15 @@ def _fall_back(request: GraphRequest, failure: InputError) -> tuple[ExportedGrap
     return graph, model
 
 
-def _trace(request: GraphRequest) -> tuple[ExportedGraph, OnnxModel]:
+def _trace(prepared: PreparedSource, path: Path) -> tuple[ExportedGraph, OnnxModel]:
     try:
-        graph = export_by_tracing(request)
+        graph = export_by_tracing(prepared, path)
     except TrtdeployError:
         raise
     except Exception as error:
-        raise explain_export_failure(error, request.flat, "TorchScript", "dynamo") from error
+        raise explain_export_failure(error, prepared.flat, "TorchScript", "dynamo") from error
     graph.notes += graph.decisions
-    return graph, load_model(request.path)
+    return graph, load_model(path)
 
 
 def _has_fake_quantization(module: torch.nn.Module) -> bool:

@@ -21,12 +21,10 @@ from trtdeploy.export.graph_edit import (
 )
 from trtdeploy.export.output_shapes import declare_outputs
 from trtdeploy.export.proof import Sample
-from trtdeploy.export.pytorch.axes import (
-    require_several_sizes,
-)
+from trtdeploy.export.pytorch.axes import require_several_sizes
 from trtdeploy.export.pytorch.exporter_choice import export_graph
 from trtdeploy.export.pytorch.failure import FixedSizesError
-from trtdeploy.export.pytorch.graph_file import ExportedGraph, GraphRequest
+from trtdeploy.export.pytorch.graph_file import ExportedGraph
 from trtdeploy.export.pytorch.guards import tighten_rules
 from trtdeploy.export.pytorch.prepared import PreparedSource, prepare_source
 from trtdeploy.export.pytorch.proving import (
@@ -86,35 +84,32 @@ def _export(prepared: PreparedSource, path: Path) -> tuple[ExportedGraph, OnnxMo
     """Write the graph and find its rules; axes that nobody asked for and that cannot vary stay."""
     while True:
         try:
-            graph, model = export_graph(
-                _to_graph_request(prepared, path), prepared.request.exporter
-            )
+            graph, model = export_graph(prepared, path)
             rules = _tighten_rules(prepared, graph)
             rules |= _try_rules(prepared, rules, path, choose_rtol(prepared, model))
             require_several_sizes(rules.values())
         except FixedSizesError as error:
-            if not prepared.has_default_axes or not error.reasons.keys() <= prepared.rules.keys():
+            if (
+                not prepared.has_default_axes
+                or not error.reasons.keys() <= prepared.axes.rules.keys()
+            ):
                 raise
             prepared.fix_sizes(error.reasons)
         else:
-            prepared.rules = rules
+            prepared.axes.rules = rules
             return graph, model
-
-
-def _to_graph_request(prepared: PreparedSource, path: Path) -> GraphRequest:
-    return GraphRequest(prepared.source, prepared.flat, prepared.dynamic, prepared.opset, path)
 
 
 def _tighten_rules(prepared: PreparedSource, graph: ExportedGraph) -> dict[str, SizeRule]:
     tensors = prepared.source.named_tensors()
-    rules = dict(prepared.rules)
+    rules = dict(prepared.axes.rules)
     for symbol, limit in graph.limits.items():
         rules[symbol] = replace(rules[symbol], max=min(limit, rules[symbol].max or limit))
     return tighten_rules(
         rules,
         graph.guards,
         prepared.sizes,
-        lambda sizes: shapes_at(tensors, prepared.dynamic, sizes),
+        lambda sizes: shapes_at(tensors, prepared.axes.dynamic, sizes),
     )
 
 
@@ -135,11 +130,11 @@ def _finish_model(
     graph.notes += notes
     strip_origins(model)
     rename_weights(model)
-    declare_inputs(model, prepared.dynamic)
+    declare_inputs(model, prepared.axes.dynamic)
     observed = {
         name: [(s.sizes, s.expected[name].shape) for s in samples] for name in samples[0].expected
     }
-    declare_outputs(model, prepared.rules.values(), observed)
+    declare_outputs(model, prepared.axes.rules.values(), observed)
     write_export_facts(model, prepared.stated_rules, pins)
     return pins
 

@@ -29,7 +29,7 @@ class ConversionFailedError(Exception):
     """ONNX has no form for an operator of the program; another exporter may know one.
 
     Args:
-        reason: What PyTorch says.
+        reason: What PyTorch says, in one line.
         place: Where the operator comes from.
     """
 
@@ -58,7 +58,7 @@ class FixedAxis:
 
     Attributes:
         position: Position of the input.
-        axis: Axis of it.
+        axis: Which axis of that input.
         size: The only size it has.
     """
 

@@ -1,34 +1,8 @@
-"""What either exporter leaves behind: an ONNX file, and what was learnt on the way."""
+"""What either exporter leaves behind beside the ONNX file: what was learnt on the way."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-
-from trtdeploy.export.pytorch.flat_module import FlatModule
-from trtdeploy.export.pytorch.source import TorchSource
-
-Axes = Mapping[str, Mapping[int, str]]
-
-
-@dataclass(frozen=True)
-class GraphRequest:
-    """What an exporter is given.
-
-    Attributes:
-        source: The model with its example.
-        flat: The same as a function of tensors.
-        dynamic: Symbol by axis by input.
-        opset: Opset to write.
-        path: File to write.
-    """
-
-    source: TorchSource
-    flat: FlatModule
-    dynamic: Axes
-    opset: int
-    path: Path
 
 
 @dataclass

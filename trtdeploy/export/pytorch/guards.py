@@ -117,7 +117,7 @@ def tighten_rule(
     Args:
         rule: What the model itself was seen to accept.
         size: The example's, at which all conditions hold.
-        guards: Conditions.
+        guards: Conditions on sizes, as Python texts over ``L[...]``.
         lookup_at: Sizes of all axes when the symbol has a given size.
     """
     readable = [text for text in guards if not (is_about_ones(text) or _is_exclusion(text))]
@@ -177,7 +177,7 @@ def tighten_rules(
     """Return all rules with what the conditions demand, one symbol varied at a time.
 
     Args:
-        rules: By symbol.
+        rules: What the model was seen to accept, by symbol.
         guards: Conditions over ``L['tensors'][position]`` or ``L['input']``.
         sizes: The example's, by symbol.
         shapes_at: Shape of every input for given sizes, in order.

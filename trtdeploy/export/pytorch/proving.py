@@ -27,7 +27,7 @@ from trtdeploy.parity.runner import Feeds, Outputs
 def make_samples(prepared: PreparedSource) -> list[Sample]:
     """Return inputs and expected outputs at every point of the proof."""
     points = choose_proof_points(
-        prepared.sizes, prepared.rules, prepared.request.proof.sizes, prepared.batches
+        prepared.sizes, prepared.axes.rules, prepared.request.proof.sizes, prepared.batches
     )
     return [make_sample(prepared, point, index) for index, point in enumerate(points)]
 
@@ -36,12 +36,12 @@ def make_sample(prepared: PreparedSource, sizes: Mapping[str, int], index: int =
     """Return inputs of the given sizes, and what the source makes of them.
 
     Args:
-        prepared: The source.
+        prepared: The source, as it is exported.
         sizes: Size by symbol.
         index: Samples of another index hold other values.
     """
     tensors = prepared.source.named_tensors()
-    shapes = shapes_at(tensors, prepared.dynamic, sizes)
+    shapes = shapes_at(tensors, prepared.axes.dynamic, sizes)
     feeds = make_feeds(prepared.source, shapes, prepared.request.proof.seed + 1 + index)
     with quiet_frameworks():
         expected = prepared.flat.run(feeds)
@@ -120,6 +120,6 @@ def name_default_axes(prepared: PreparedSource) -> Iterator[None]:
         free = [symbol for symbol in prepared.sizes if symbol not in prepared.batches]
         if not free or not prepared.has_default_axes:
             raise
-        fixed = format_dynamic(fix_axes(prepared.dynamic, free))
+        fixed = format_dynamic(fix_axes(prepared.axes.dynamic, free))
         hint = f"{', '.join(free)} vary by default; to fix them: {fixed}"
         raise CheckFailedError(error.message, hint=f"{error.hint} {hint}") from error

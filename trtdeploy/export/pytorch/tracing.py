@@ -11,8 +11,9 @@ from torch.utils._pytree import tree_map_only
 
 from trtdeploy.export.pytorch.autocast import ignore_autocast
 from trtdeploy.export.pytorch.flat_module import restore_state
-from trtdeploy.export.pytorch.graph_file import ExportedGraph, GraphRequest
+from trtdeploy.export.pytorch.graph_file import ExportedGraph
 from trtdeploy.export.pytorch.place import is_framework_file
+from trtdeploy.export.pytorch.prepared import PreparedSource
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
 
 NEWEST_OPSET = 20
@@ -23,15 +24,15 @@ _DECISION = re.compile(
 )
 
 
-def export_by_tracing(request: GraphRequest) -> ExportedGraph:
+def export_by_tracing(prepared: PreparedSource, path: Path) -> ExportedGraph:
     """Write the ONNX file; what the trace fixed is in ``decisions``.
 
     Raises:
         Exception: Whatever PyTorch raises: this exporter cannot do it.
     """
-    tensors = request.source.named_tensors()
-    opset = min(request.opset, NEWEST_OPSET)
-    source = request.source
+    tensors = prepared.source.named_tensors()
+    opset = min(prepared.opset, NEWEST_OPSET)
+    source = prepared.source
     scripted = isinstance(source.module, torch.jit.ScriptModule)
     args = tree_map_only(
         torch.Tensor, torch.clone, source.args if scripted else (*tensors.values(),)
@@ -44,20 +45,20 @@ def export_by_tracing(request: GraphRequest) -> ExportedGraph:
     ):
         torch.onnx.export(
             # tracing does not look through a wrapper into what is compiled already
-            source.module if scripted else request.flat,
+            source.module if scripted else prepared.flat,
             args,
-            str(request.path),
+            str(path),
             dynamo=False,
             opset_version=opset,
             input_names=list(tensors),
-            output_names=list(request.flat.output_names),
-            dynamic_axes={name: dict(axes) for name, axes in request.dynamic.items()},
+            output_names=list(prepared.flat.output_names),
+            dynamic_axes={name: dict(axes) for name, axes in prepared.axes.dynamic.items()},
             training=torch.onnx.TrainingMode.EVAL,
             verbose=True,  # prints the graph, which nobody sees, and writes lines of code into it
         )
     graph = ExportedGraph(f"TorchScript, PyTorch {torch.__version__}")
     graph.decisions = find_fixed_decisions(caught)
-    if opset < request.opset:
+    if opset < prepared.opset:
         graph.notes.append(f"the TorchScript exporter writes opset {NEWEST_OPSET} at most")
     return graph
 
