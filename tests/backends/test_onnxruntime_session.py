@@ -78,7 +78,8 @@ def test_optimisations_may_be_off(optimize: bool, convnet: Path) -> None:
     images = random_array(1, 3, 64, 64)
     found = OnnxRuntimeSession(convnet, optimize=optimize).run({"images": images})["scores"]
     expected = OnnxRuntimeSession(convnet).run({"images": images})["scores"]
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    # beside the largest score: how a processor orders its sums decides the rest
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 class ParserError:
     """One error of the ONNX parser.
 
+    Preflight's ``Finding`` has fields of these names with other content (a code of ours, the text
+    for people), and backends know nothing of preflight.
+
     Attributes:
         message: The parser's own words.
         code: Name of the error code, e.g. ``UNSUPPORTED_NODE``.

@@ -39,7 +39,7 @@ class CheckContext:
     Attributes:
         model: The model as it was loaded, flaws included.
         prepared: The copy that checks walk over.
-        target: The engine.
+        target: Engine, recipe and device that the model is held against.
         optimization_profiles: Shapes the engine shall accept; may be empty.
         parser: What the target's own parser said; None when there is none to ask.
     """

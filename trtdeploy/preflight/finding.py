@@ -50,7 +50,7 @@ class Finding:
 
     Attributes:
         code: Stable kebab-case id of the kind of finding.
-        severity: How much it matters.
+        severity: Whether it stops the build, may falsify the result, or is worth knowing.
         affects: Whether the FP32 baseline, the engine, or both suffer.
         node: See ``Place``.
         op_type: See ``Place``.

@@ -14,7 +14,7 @@ class CheckReport:
     """Everything the check found, most severe first, in graph order within a severity.
 
     Attributes:
-        target: What the model was checked for.
+        target: Engine, recipe and device it was checked for.
         model: Path of the model.
         opset: Version of its default operator set.
         ir_version: Version of its file format.

@@ -17,7 +17,7 @@ class TypeSource:
 
     Attributes:
         name: Name of the value.
-        dtype: Its element type.
+        dtype: The type that was looked for.
         role: What it is: ``constant``, ``input``, ``output``, or ``value``.
         place: The node that makes the value; None for constants, inputs, and outputs that other
             nodes pass the type on to.

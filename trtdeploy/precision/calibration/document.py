@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -18,7 +19,13 @@ from trtdeploy.precision.calibration.histogram_text import (
     parse_histogram,
 )
 from trtdeploy.precision.calibration.methods import MethodChoice, find_threshold
-from trtdeploy.precision.calibration.statistics import CalibrationData, CalibrationStatistics
+from trtdeploy.precision.calibration.statistics import (
+    CalibrationData,
+    CalibrationStatistics,
+    Count,
+    Sha256,
+    Text,
+)
 from trtdeploy.precision.quantization.scheme import INT8, QuantizedType
 
 SCHEMA_VERSION: Final = 1
@@ -30,14 +37,9 @@ _ABOUT = (
     "Magnitudes of a model's tensors over sample inputs. Thresholds are shown for people; "
     "trtdeploy computes them again from the histograms, by whichever method is asked for."
 )
-_LARGEST_COUNT = 2**53
-_LONGEST_NAME = 16384
 _LONGEST_PLACE = 200
 _LONGEST_VALUE = 60
 
-_Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-_Count = Annotated[int, Field(ge=0, le=_LARGEST_COUNT)]
-_Text = Annotated[str, Field(max_length=_LONGEST_NAME)]
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -45,18 +47,10 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
 
-class _Data(_Part):
-    description: _Text
-    sha256: _Sha256
-    samples: _Count
-    skipped: tuple[_Text, ...]
-    synthetic: bool
-
-
 class _Choice(_Part):
-    kind: _Text
-    default: _Text
-    by_tensor: tuple[tuple[_Text, _Text], ...]
+    kind: Text
+    default: Text
+    by_tensor: tuple[tuple[Text, Text], ...]
     percentile: _Number
 
 
@@ -66,22 +60,22 @@ class _Tensor(_Part):
     maximum: _Number | None
     one_sided: bool
     always_zero: bool
-    count: _Count
-    method: _Text
+    count: Count
+    method: Text
     threshold: _Number
-    thresholds: dict[_Text, _Number]
+    thresholds: dict[Text, _Number]
     first_bin: Annotated[int, Field(ge=0, lt=FINITE_BINS)]
     counts: Annotated[str, Field(max_length=LONGEST_TEXT)]
 
 
 class _Document(_Part):
     schema_version: int
-    about: _Text
-    model_sha256: _Sha256
-    data: tuple[_Data, ...]
+    about: Text
+    model_sha256: Sha256
+    data: tuple[CalibrationData, ...]
     methods: _Choice
-    notes: tuple[_Text, ...]
-    tensors: Annotated[dict[_Text, _Tensor], Field(max_length=MOST_TENSORS)]
+    notes: tuple[Text, ...]
+    tensors: Annotated[dict[Text, _Tensor], Field(max_length=MOST_TENSORS)]
 
 
 class _Version(BaseModel):
@@ -141,11 +135,9 @@ def format_statistics(
         "model_sha256": statistics.model_sha256,
         "data": [
             {
+                **asdict(data),
                 "description": _to_valid(data.description),
-                "sha256": data.sha256,
-                "samples": data.samples,
                 "skipped": [_to_valid(text) for text in data.skipped],
-                "synthetic": data.is_synthetic,
             }
             for data in statistics.data
         ],
@@ -218,11 +210,7 @@ def parse_statistics(raw: bytes, label: str) -> CalibrationStatistics:
     for name, tensor in document.tensors.items():
         place = f"{label}: tensors.{ascii(name)[1:-1][:_LONGEST_PLACE]}"
         histograms[name] = _read_histogram(tensor, place, hint)
-    data = tuple(
-        CalibrationData(d.description, d.sha256, d.samples, d.skipped, d.synthetic)
-        for d in document.data
-    )
-    return CalibrationStatistics(document.model_sha256, histograms, data, document.notes)
+    return CalibrationStatistics(document.model_sha256, histograms, document.data, document.notes)
 
 
 def _read_histogram(tensor: _Tensor, place: str, hint: str) -> MagnitudeHistogram:

@@ -46,7 +46,7 @@ def make_audit_finding(audit: QuantizationAudit, labels: dict[str, Place] | None
     """Return what an audit comes to: a note when it will probably be faster, else a hazard.
 
     Args:
-        audit: Of a typed model.
+        audit: Where the Q/DQ pairs of a typed model lie, and what that costs.
         labels: What people call the nodes; None when the audit has their own names.
     """
     obstacles = _describe_obstacles(audit)
