@@ -126,7 +126,7 @@ def make_file(name: str) -> dict[str, Any]:
 def make_report(parity: ParityReport | dict[str, Any] | None = None, **sections: Any) -> Any:
     """Return the content of a ``report.json`` with all its sections filled."""
     report = {
-        "schema_version": 1,
+        "schema_version": 2,
         "status": "engine",
         "created": "2026-11-29T18:22:07+00:00",
         "source": {

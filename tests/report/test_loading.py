@@ -51,12 +51,12 @@ def test_what_is_not_there_is_said(name: str, tmp_path: Path) -> None:
         b"null",
         b"{",
         b"[" * 100_000,
-        b'{"schema_version": 1}',
+        b'{"schema_version": 2}',
         b'{"schema_version": "1"}',
-        b'{"schema_version": 1' + b"0" * 5000 + b"}",
-        b'{"schema_version": 1, "status": "\\ud800"}',
-        b'{"schema_version": 1, "status": "\xff"}',
-        b'{"schema_version": 1, "steps": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+        b'{"schema_version": 2' + b"0" * 5000 + b"}",
+        b'{"schema_version": 2, "status": "\\ud800"}',
+        b'{"schema_version": 2, "status": "\xff"}',
+        b'{"schema_version": 2, "steps": ' + b"[" * 5000 + b"]" * 5000 + b"}",
         b'{"\\u001b[31m": 1}',
     ],
 )
@@ -71,8 +71,9 @@ def test_damage_is_one_error(raw: bytes, tmp_path: Path) -> None:
 
 
 def test_another_schema_version_is_not_damage() -> None:
-    with pytest.raises(InputError, match="schema version 2; this trtdeploy reads 1") as caught:
-        parse_report(b'{"schema_version": 2, "all": "different"}', "report.json")
+    with pytest.raises(InputError, match="schema version 1; this trtdeploy reads 2") as caught:
+        parse_report(b'{"schema_version": 1, "all": "different"}', "report.json")
+    assert "trtdeploy build MODEL.onnx --profile NAME --rebuild" in caught.value.hint
     assert "trtdeploy that wrote it" in caught.value.hint
 
 

@@ -20,7 +20,6 @@ from trtdeploy.pipeline.compiling import compile_folder
 from trtdeploy.pipeline.environment import describe_environment
 from trtdeploy.pipeline.finding_text import describe_finding
 from trtdeploy.pipeline.manifest import (
-    SCHEMA_VERSION,
     describe_file,
     describe_tensors,
     load_manifest,
@@ -51,6 +50,7 @@ from trtdeploy.precision.quantization.scheme import INT8
 from trtdeploy.precision.recipe import Recipe
 from trtdeploy.precision.typed_model import apply_recipe
 from trtdeploy.preflight.report import CheckReport
+from trtdeploy.report.json_document import SCHEMA_VERSION
 from trtdeploy.report.writing import write_reports
 
 MODEL_NAME = "model.onnx"

@@ -16,9 +16,8 @@ from trtdeploy.core.tensors import TensorSpec
 from trtdeploy.pipeline.manifest_document import ManifestDocument
 from trtdeploy.pipeline.output_folder import MANIFEST_NAME
 from trtdeploy.pipeline.steps import StepRunner
-from trtdeploy.report.loading import describe_damage
+from trtdeploy.report.json_document import SCHEMA_VERSION, describe_damage
 
-SCHEMA_VERSION = 1
 REPORT_NAME = "report.json"
 REPORT_KEYS = (
     "schema_version", "status", "created", "source", "typed_model", "engine", "profile",

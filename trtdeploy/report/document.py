@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, Field
 
@@ -21,7 +21,6 @@ from trtdeploy.report.fields import (
 from trtdeploy.report.parity_section import Parity, SkippedParity
 from trtdeploy.report.quantization_section import QuantizationSection
 
-SCHEMA_VERSION: Final = 1
 _EARLIEST_YEAR, _LATEST_YEAR = 1970, 9998
 
 
@@ -241,7 +240,7 @@ class BuildReport(ReportModel):
         reproduce: The command that makes the folder again; empty when only reproduce.sh has it.
     """
 
-    schema_version: Literal[1]
+    schema_version: Literal[2]
     status: Literal["engine", "prepared"]
     created: Moment
     source: SourceSection
