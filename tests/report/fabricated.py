@@ -17,6 +17,7 @@ from trtdeploy.parity.result import (
     Tolerance,
     Verdict,
 )
+from trtdeploy.report.json_document import dump_document
 
 TOLERANCE = Tolerance(0.01, 0.01, 5e-3, scaled=True, origin="recipe fp16", close_fraction=0.999)
 EXACT = Tolerance(0.0, 0.0, None, scaled=False, origin="exact values must be equal")
@@ -159,7 +160,7 @@ def make_report(parity: ParityReport | dict[str, Any] | None = None, **sections:
         "reproduce": "trtdeploy build yolov8n.onnx --profile rtx4090-fp16",
     }  # fmt: skip
     if parity is not None:
-        report["parity"] = parity.to_dict() if isinstance(parity, ParityReport) else parity
+        report["parity"] = dump_document(parity) if isinstance(parity, ParityReport) else parity
     return report | sections
 
 

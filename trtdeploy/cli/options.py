@@ -158,7 +158,7 @@ PinTarget = Annotated[
 PinSamples = Annotated[int, typer.Option("--samples", help="Samples to compare outputs on.")]
 MostRuns = Annotated[int, typer.Option("--max-runs", help="Runs of the search at most.")]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Fail what is worse than rounding explains, too.")
+    bool, typer.Option("--strict", help="Fail what is suspect, too.")
 ]
 JunitFile = Annotated[
     Optional[Path],  # noqa: UP045

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AwareDatetime, Field
+from pydantic import AfterValidator, AwareDatetime, Discriminator, Field, Tag
 
+from trtdeploy.parity.result import ParityReport, SkippedParity
 from trtdeploy.preflight.finding import Affects, Severity
 from trtdeploy.report.fields import (
     Count,
@@ -18,7 +19,6 @@ from trtdeploy.report.fields import (
     Sizes,
     Text,
 )
-from trtdeploy.report.parity_section import Parity, SkippedParity
 from trtdeploy.report.quantization_section import QuantizationSection
 
 _EARLIEST_YEAR, _LATEST_YEAR = 1970, 9998
@@ -31,6 +31,16 @@ def _check_year(value: datetime) -> datetime:
     return value
 
 
+def _choose_parity(value: Any) -> str:
+    # A callable discriminator: a damaged section is judged as what it wants to be, once.
+    skipped = isinstance(value, SkippedParity) or (isinstance(value, dict) and "skipped" in value)
+    return "skipped" if skipped else "checked"
+
+
+Parity = Annotated[
+    Annotated[ParityReport, Tag("checked")] | Annotated[SkippedParity, Tag("skipped")],
+    Discriminator(_choose_parity),
+]
 Moment = Annotated[AwareDatetime, AfterValidator(_check_year)]
 
 

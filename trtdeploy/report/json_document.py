@@ -7,6 +7,7 @@ derives (a verdict) is written, and derived anew when it is read.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, Final, TypeVar
 
@@ -102,6 +103,17 @@ def read_value(kind: type[T], data: Any, label: str, hint: str = BUILD_AGAIN) ->
 def dump_document(value: Any) -> Any:
     """Return a dataclass as plain data, with what it derives; infinite figures stay infinite."""
     return TypeAdapter(type(value)).dump_python(value, mode="json")
+
+
+def drop_infinities(data: Any) -> Any:
+    """Return plain data as JSON can hold it: figures that are not finite are null."""
+    if isinstance(data, dict):
+        return {key: drop_infinities(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [drop_infinities(value) for value in data]
+    if isinstance(data, float) and not math.isfinite(data):
+        return None
+    return data
 
 
 def _clean(data: Any) -> Any:

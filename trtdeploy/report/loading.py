@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from trtdeploy.core.errors import InputError
+from trtdeploy.parity.result import ParityReport
 from trtdeploy.report.document import BuildReport
-from trtdeploy.report.json_document import parse_document
-from trtdeploy.report.parity_section import ParitySection
+from trtdeploy.report.json_document import dump_document, parse_document, parse_json, read_value
 
 REPORT_NAME: Final = "report.json"
 LARGEST_FILE_BYTES: Final = 256 << 20
@@ -70,6 +70,7 @@ def check_report(report: dict[str, Any]) -> BuildReport:
     return parse_report(json.dumps(report).encode(), REPORT_NAME)
 
 
-def check_parity_section(parity: dict[str, Any]) -> ParitySection:
-    """Return the result of a parity check as typed values; figures that do not exist are None."""
-    return ParitySection.model_validate_json(json.dumps(parity))
+def clean_parity(parity: ParityReport) -> ParityReport:
+    """Return the result of a check with texts that can be shown anywhere: a model names outputs."""
+    raw = json.dumps(dump_document(parity)).encode()
+    return read_value(ParityReport, parse_json(raw, "parity"), "parity")
