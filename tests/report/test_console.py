@@ -22,7 +22,7 @@ def test_verdict_label_and_table() -> None:
     table = [line for line in lines if line.endswith(("  pass", "  SUSPECT", "  FAIL"))]
     assert len(table) == 20
     assert len({line.rindex("  ") for line in table}) == 1
-    assert any(line.startswith("LOOK proto_masks at max: 17 times") for line in lines)
+    assert any(line.startswith("SUSPECT proto_masks at max: 17 times") for line in lines)
     assert any(line.startswith("HAZARD fixed-batch") for line in lines)
 
 
