@@ -235,7 +235,8 @@ def make_audit(names: list[str], **figures: Any) -> dict[str, Any]:
     def make_layer(index: int, name: str) -> dict[str, Any]:
         runs_in = "fp16" if index in {0, len(names) - 1} else "int8"
         return {
-            "node": name, "op_type": "Conv", "runs_in": runs_in, "flops": 1000 * (index + 1),
+            "node": name, "op_type": "Conv", "runs_in": runs_in, "touched": True,
+            "flops": 1000 * (index + 1),
             "weight_bytes": 4 * (index + 1), "obstacles": [] if index else ["zero-point"],
         }  # fmt: skip
 
@@ -255,11 +256,7 @@ def make_audit(names: list[str], **figures: Any) -> dict[str, Any]:
 def make_calibration(tensors: int = 12, **facts: Any) -> dict[str, Any]:
     return {
         "method": "entropy", "by_tensor": [["/model.1/*", "minmax"]], "percentile": 99.99,
-        "samples": 31, "skipped": ["calib.npz, sample 12, input 'images': 1 NaN"],
-        "is_synthetic": False, "notes": ["'/model.2/out' is always zero"],
-        "data": [
-            {"description": "calib.npz (32 samples)", "sha256": make_hash("calib"), "samples": 31}
-        ],
+        "notes": ["'/model.2/out' is always zero"], "data": [make_data()],
         "tensors": {
             f"/model.{i}/out": {
                 "threshold": 2.0 if i else 0.4, "amax": 4.0, "method": "entropy",
@@ -267,6 +264,13 @@ def make_calibration(tensors: int = 12, **facts: Any) -> dict[str, Any]:
             }
             for i in range(tensors)
         },
+    } | facts  # fmt: skip
+
+
+def make_data(**facts: Any) -> dict[str, Any]:
+    return {
+        "description": "calib.npz (32 samples)", "sha256": make_hash("calib"), "samples": 31,
+        "skipped": ["calib.npz, sample 12, input 'images': 1 NaN"], "is_synthetic": False,
     } | facts  # fmt: skip
 
 

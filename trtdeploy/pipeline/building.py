@@ -50,7 +50,7 @@ from trtdeploy.precision.quantization.scheme import INT8
 from trtdeploy.precision.recipe import Recipe
 from trtdeploy.precision.typed_model import apply_recipe
 from trtdeploy.preflight.report import CheckReport
-from trtdeploy.report.json_document import SCHEMA_VERSION
+from trtdeploy.report.json_document import SCHEMA_VERSION, dump_document
 from trtdeploy.report.writing import write_reports
 
 MODEL_NAME = "model.onnx"
@@ -308,7 +308,7 @@ def _prepare(
         "optimization_profiles": [p.to_dict() for p in inputs.profiles],
         "shape_notes": list(inputs.notes),
         "precision": {**typed.plan.to_dict(), "ranges_measured": ranges is not None},
-        "quantization": quantization,
+        "quantization": None if quantization is None else dump_document(quantization),
         "check": inputs.check.to_dict(),
         "compile": None,
         "environment": inputs.environment,

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, AwareDatetime, Discriminator, Field, Tag
 
 from trtdeploy.parity.result import ParityReport, SkippedParity
+from trtdeploy.precision.quantization.report import QuantizationReport
 from trtdeploy.preflight.finding import Affects, Severity
 from trtdeploy.report.fields import (
     Count,
@@ -19,7 +20,6 @@ from trtdeploy.report.fields import (
     Sizes,
     Text,
 )
-from trtdeploy.report.quantization_section import QuantizationSection
 
 _EARLIEST_YEAR, _LATEST_YEAR = 1970, 9998
 
@@ -265,5 +265,5 @@ class BuildReport(ReportModel):
     steps: tuple[StepEntry, ...]
     environment: EnvironmentSection
     parity: Parity = SkippedParity(skipped="the report has no parity section")
-    quantization: QuantizationSection | None = None
+    quantization: QuantizationReport | None = None
     reproduce: Text = ""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trtdeploy.core.dtypes import DType
-from trtdeploy.precision.quantization.scheme import QuantizedType
+from trtdeploy.precision.quantization.scheme import QUANTIZED_TYPES, QuantizedType
 
 RECIPE_RULE = "recipe"
 """The rule of a decision that no rule objected to."""
@@ -18,14 +17,20 @@ class LayerDecision:
     """What becomes of one layer: a Conv, ConvTranspose, Gemm or MatMul.
 
     Attributes:
-        quantized: The type its operands are quantized to; None leaves the layer as it was.
+        quantized: Name of the type its operands are quantized to; None leaves the layer as it
+            was.
         rule: Class name of the rule that decided, or ``recipe``.
         reason: Why, in words a report can print.
     """
 
-    quantized: QuantizedType | None
+    quantized: str | None
     rule: str
     reason: str
+
+    @property
+    def kind(self) -> QuantizedType | None:
+        """The type of that name."""
+        return None if self.quantized is None else QUANTIZED_TYPES[self.quantized]
 
 
 @dataclass(frozen=True)
@@ -95,36 +100,7 @@ class QuantizationPlan:
     def quantized_layers(self) -> dict[str, DType]:
         """Return the 8-bit type of each quantized layer."""
         return {
-            name: decision.quantized.dtype
+            name: decision.kind.dtype
             for name, decision in self.layers.items()
-            if decision.quantized is not None
+            if decision.kind is not None
         }
-
-    def count_by_rule(self) -> dict[str, int]:
-        """Return how many layers each rule decided about, the recipe's own included."""
-        return dict(Counter(decision.rule for decision in self.layers.values()))
-
-    def to_dict(self) -> dict[str, object]:
-        """Return plain data for manifests and reports."""
-        return {
-            "layers": {
-                name: {
-                    "quantized": decision.quantized.name if decision.quantized else None,
-                    "rule": decision.rule,
-                    "reason": decision.reason,
-                }
-                for name, decision in self.layers.items()
-            },
-            "operands": [
-                {"node": o.node, "slot": o.slot, "tensor": o.tensor, "group": o.group,
-                 "kind": o.kind.name}
-                for o in self.operands
-            ],
-            "weights": [
-                {"node": w.node, "slot": w.slot, "tensor": w.tensor, "axis": w.axis,
-                 "kind": w.kind.name}
-                for w in self.weights
-            ],
-            "measured": list(self.measured),
-            "notes": list(self.notes),
-        }  # fmt: skip
