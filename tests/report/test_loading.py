@@ -118,9 +118,10 @@ def test_times_that_are_none_are_refused(seconds: float) -> None:
 
 def test_what_a_check_found_can_be_shown_anywhere() -> None:
     output = fabricated.make_output("\x1b[31my", float("inf"))
-    shown = clean_parity(fabricated.make_parity(fabricated.make_point("min", output)))
+    data = "caf\udce9.npz"  # a file name that is no UTF-8
+    shown = clean_parity(fabricated.make_parity(fabricated.make_point("min", output), data=data))
     (found,) = shown.points[0].outputs
-    assert found.name == "\ufffd[31my"
+    assert (found.name, shown.data) == ("\ufffd[31my", "caf\ufffd.npz")
     assert found.metrics == output.metrics
 
 

@@ -26,9 +26,10 @@ _ANOTHER_VERSION = (
 )
 _LARGEST = 2**63 - 1
 _UNSAFE = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]"
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
 )
-"""Control characters (a terminal obeys them, XML 1.0 forbids them) and those that reorder text."""
+"""Control characters (a terminal obeys them, XML 1.0 forbids them), those that reorder text, and
+halves of characters, which no file can hold: names of files may be any bytes."""
 _LONGEST_PLACE = 200
 _LONGEST_VALUE = 60
 
@@ -76,7 +77,7 @@ def parse_json(raw: bytes, label: str, hint: str = BUILD_AGAIN) -> Any:
         InputError: It is no JSON, or nested too deeply.
     """
     try:
-        return _clean(from_json(raw))
+        return clean_texts(from_json(raw))
     except (ValueError, OverflowError) as error:
         raise InputError(f"{label} is damaged: {error}", hint=hint) from error
 
@@ -116,13 +117,14 @@ def drop_infinities(data: Any) -> Any:
     return data
 
 
-def _clean(data: Any) -> Any:
+def clean_texts(data: Any) -> Any:
+    """Return plain data whose texts can be shown anywhere, and whose numbers have a size."""
     if isinstance(data, str):
         return replace_controls(data)
     if isinstance(data, dict):
-        return {replace_controls(key): _clean(value) for key, value in data.items()}
+        return {replace_controls(key): clean_texts(value) for key, value in data.items()}
     if isinstance(data, list):
-        return [_clean(value) for value in data]
+        return [clean_texts(value) for value in data]
     if isinstance(data, int) and not -_LARGEST <= data <= _LARGEST:
         return float(data)  # an amount may be this large, a count is none
     return data

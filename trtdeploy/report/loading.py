@@ -9,7 +9,7 @@ from typing import Any, Final
 from trtdeploy.core.errors import InputError
 from trtdeploy.parity.result import ParityReport
 from trtdeploy.report.document import BuildReport
-from trtdeploy.report.json_document import dump_document, parse_document, parse_json, read_value
+from trtdeploy.report.json_document import clean_texts, dump_document, parse_document, read_value
 
 REPORT_NAME: Final = "report.json"
 LARGEST_FILE_BYTES: Final = 256 << 20
@@ -72,5 +72,4 @@ def check_report(report: dict[str, Any]) -> BuildReport:
 
 def clean_parity(parity: ParityReport) -> ParityReport:
     """Return the result of a check with texts that can be shown anywhere: a model names outputs."""
-    raw = json.dumps(dump_document(parity)).encode()
-    return read_value(ParityReport, parse_json(raw, "parity"), "parity")
+    return read_value(ParityReport, clean_texts(dump_document(parity)), "parity")
