@@ -117,10 +117,15 @@ def assert_sound_pairs(proto: ModelProto, typed: TypedModel) -> None:
         assert np.isfinite(values.astype(np.float32)).all()
         assert list(zero.dims) == list(scale.dims)
         assert not any(zero.raw_data)
-    quantized = typed.quantization.quantized_layers() if typed.quantization else {}
+    quantized = name_quantized(typed.quantization) if typed.quantization else {}
     for node in proto.graph.node:
         if node.name in quantized:
             assert {producers[name].op_type for name in node.input[:2]} == {DQ}
+
+
+def name_quantized(plan: QuantizationPlan) -> dict[str, str]:
+    """Return the 8-bit type of each layer that the plan quantizes."""
+    return {n: d.quantized for n, d in plan.layers.items() if d.quantized is not None}
 
 
 def dequantized_slots(proto: ModelProto, name: str) -> list[int]:

@@ -96,11 +96,3 @@ class QuantizationPlan:
     def is_empty(self) -> bool:
         """True when nothing is to be inserted."""
         return not self.operands and not self.weights
-
-    def quantized_layers(self) -> dict[str, DType]:
-        """Return the 8-bit type of each quantized layer."""
-        return {
-            name: decision.kind.dtype
-            for name, decision in self.layers.items()
-            if decision.kind is not None
-        }
