@@ -39,7 +39,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
         "[]",
         "{}",
         json.dumps({"schema_version": 999}),
-        json.dumps({"schema_version": 1, "source": 5}),
+        json.dumps({"schema_version": 2, "source": 5}),
     ],
 )
 def test_damaged_manifests_are_one_clear_error(

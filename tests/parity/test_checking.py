@@ -26,6 +26,7 @@ from trtdeploy.parity.points import find_independence_points, find_points
 from trtdeploy.parity.result import ParityReport, Verdict
 from trtdeploy.parity.runner import Feeds, Outputs, Runner
 from trtdeploy.parity.tolerance import make_tolerance_provider
+from trtdeploy.report.json_document import dump_document
 
 Shapes = Mapping[str, tuple[int, ...]]
 BATCH = BatchLayout({"x": 0}, {"y": 0})
@@ -93,14 +94,14 @@ def test_a_difference_at_one_point_fails_the_report() -> None:
 def test_the_report_is_plain_data() -> None:
     source = expect_emulation(run_half_precision, "fp16")
     report = check(run_double, run_half_precision, rules=ComparisonRules(source))
-    data = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    data = json.loads(json.dumps(dump_document(report), allow_nan=False))
     assert data["verdict"] == "pass"
     assert data["points"][0]["outputs"][0]["noise"]["figures"]
 
 
 def test_a_suspicion_stops_the_gate_unless_it_is_allowed() -> None:
     passed = check(run_double, run_half_precision)
-    outputs = tuple(with_finding(o, Verdict.SUSPECT, "look here") for o in passed.points[0].outputs)
+    outputs = tuple(with_finding(o, Verdict.SUSPECT, "suspect") for o in passed.points[0].outputs)
     report = replace(passed, points=(replace(passed.points[0], outputs=outputs),))
     assert passed.is_accepted()
     assert not report.is_accepted()

@@ -38,7 +38,7 @@ def test_other_peoples_folders_do_no_harm(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "manifest.json").write_text(text)
     (tmp_path / "damaged").mkdir()
-    damaged = {"schema_version": 1, "source": {"sha256": SOURCE}, "steps": [7]}
+    damaged = {"schema_version": 2, "source": {"sha256": SOURCE}, "steps": [7]}
     (tmp_path / "damaged" / "manifest.json").write_text(json.dumps(damaged))
     (tmp_path / "pipe").mkdir()
     os.mkfifo(tmp_path / "pipe" / "manifest.json")

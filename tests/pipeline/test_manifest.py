@@ -126,7 +126,7 @@ REFUSED: dict[str, tuple[str, Any, str]] = {
     "other rank": (
         "source.inputs.0.shape", [1], "'images' has 4 sizes, and the input 1"
     ),
-    "parity": ("parity.verdict", "fine", "parity.verdict: Input should be"),
+    "parity": ("parity.is_synthetic", 1, "parity.is_synthetic: Input should be a valid boolean"),
     "recipe": ("precision.recipe", 16, "precision.recipe: Input should be a valid string"),
 }  # fmt: skip
 

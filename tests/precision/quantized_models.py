@@ -14,7 +14,6 @@ from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from tests.builders import Feeds, constant, in_memory, loaded, model, op, random_array, value
 from tests.precision.typed_models import Array, assert_tidy, describe_io
-from trtdeploy.core.dtypes import DType
 from trtdeploy.graph.index import ModelIndex, build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.saving import save_model
@@ -105,15 +104,6 @@ def _with_weights(model: OnnxModel) -> OnnxModel:
     return whole
 
 
-def list_quantized_layers(plan: QuantizationPlan) -> dict[str, DType]:
-    """Return the 8-bit type of each quantized layer."""
-    return {
-        name: decision.quantized.dtype
-        for name, decision in plan.layers.items()
-        if decision.quantized is not None
-    }
-
-
 def assert_sound_pairs(proto: ModelProto, typed: TypedModel) -> None:
     """Scales are positive, zero points typed and 0, nothing lies between a pair and its layer."""
     constants = {tensor.name: tensor for tensor in proto.graph.initializer}
@@ -127,10 +117,15 @@ def assert_sound_pairs(proto: ModelProto, typed: TypedModel) -> None:
         assert np.isfinite(values.astype(np.float32)).all()
         assert list(zero.dims) == list(scale.dims)
         assert not any(zero.raw_data)
-    quantized = list_quantized_layers(typed.quantization) if typed.quantization else {}
+    quantized = name_quantized(typed.quantization) if typed.quantization else {}
     for node in proto.graph.node:
         if node.name in quantized:
             assert {producers[name].op_type for name in node.input[:2]} == {DQ}
+
+
+def name_quantized(plan: QuantizationPlan) -> dict[str, str]:
+    """Return the 8-bit type of each layer that the plan quantizes."""
+    return {n: d.quantized for n, d in plan.layers.items() if d.quantized is not None}
 
 
 def dequantized_slots(proto: ModelProto, name: str) -> list[int]:

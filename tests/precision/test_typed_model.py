@@ -23,6 +23,8 @@ from tests.precision.quantized_models import (
 from tests.precision.typed_models import types_of
 from trtdeploy.core.dtypes import DType
 from trtdeploy.precision.emulation import emulate_model
+from trtdeploy.precision.quantization.plan import QuantizedWeight
+from trtdeploy.precision.quantization.scheme import INT8
 from trtdeploy.precision.recipe import RECIPES, make_weak_recipe
 from trtdeploy.precision.typed_model import apply_recipe
 
@@ -47,11 +49,8 @@ def test_quantized_layers_are_counted_as_such() -> None:
     assert plan["nodes"]["c"] == {"dtype": "int8", "rule": "recipe", "reason": "recipe int8"}
     assert typed.plan.dtype_of("c") is DType.FLOAT16
     assert typed.quantization is not None
-    described = json.loads(json.dumps(typed.quantization.to_dict()))
-    assert described["measured"] == ["x", "m"]
-    assert described["weights"][0] == {
-        "node": "c", "slot": 1, "tensor": "w", "axis": 0, "kind": "int8",
-    }  # fmt: skip
+    assert typed.quantization.measured == ("x", "m")
+    assert typed.quantization.weights[0] == QuantizedWeight("c", 1, "w", 0, INT8)
 
 
 def test_recipes_without_quantization_have_no_such_plan() -> None:

@@ -17,6 +17,7 @@ from trtdeploy.parity.result import (
     Tolerance,
     Verdict,
 )
+from trtdeploy.report.json_document import dump_document
 
 TOLERANCE = Tolerance(0.01, 0.01, 5e-3, scaled=True, origin="recipe fp16", close_fraction=0.999)
 EXACT = Tolerance(0.0, 0.0, None, scaled=False, origin="exact values must be equal")
@@ -126,7 +127,7 @@ def make_file(name: str) -> dict[str, Any]:
 def make_report(parity: ParityReport | dict[str, Any] | None = None, **sections: Any) -> Any:
     """Return the content of a ``report.json`` with all its sections filled."""
     report = {
-        "schema_version": 1,
+        "schema_version": 2,
         "status": "engine",
         "created": "2026-11-29T18:22:07+00:00",
         "source": {
@@ -159,7 +160,7 @@ def make_report(parity: ParityReport | dict[str, Any] | None = None, **sections:
         "reproduce": "trtdeploy build yolov8n.onnx --profile rtx4090-fp16",
     }  # fmt: skip
     if parity is not None:
-        report["parity"] = parity.to_dict() if isinstance(parity, ParityReport) else parity
+        report["parity"] = dump_document(parity) if isinstance(parity, ParityReport) else parity
     return report | sections
 
 
@@ -234,7 +235,8 @@ def make_audit(names: list[str], **figures: Any) -> dict[str, Any]:
     def make_layer(index: int, name: str) -> dict[str, Any]:
         runs_in = "fp16" if index in {0, len(names) - 1} else "int8"
         return {
-            "node": name, "op_type": "Conv", "runs_in": runs_in, "flops": 1000 * (index + 1),
+            "node": name, "op_type": "Conv", "runs_in": runs_in, "touched": True,
+            "flops": 1000 * (index + 1),
             "weight_bytes": 4 * (index + 1), "obstacles": [] if index else ["zero-point"],
         }  # fmt: skip
 
@@ -254,11 +256,7 @@ def make_audit(names: list[str], **figures: Any) -> dict[str, Any]:
 def make_calibration(tensors: int = 12, **facts: Any) -> dict[str, Any]:
     return {
         "method": "entropy", "by_tensor": [["/model.1/*", "minmax"]], "percentile": 99.99,
-        "samples": 31, "skipped": ["calib.npz, sample 12, input 'images': 1 NaN"],
-        "is_synthetic": False, "notes": ["'/model.2/out' is always zero"],
-        "data": [
-            {"description": "calib.npz (32 samples)", "sha256": make_hash("calib"), "samples": 31}
-        ],
+        "notes": ["'/model.2/out' is always zero"], "data": [make_data()],
         "tensors": {
             f"/model.{i}/out": {
                 "threshold": 2.0 if i else 0.4, "amax": 4.0, "method": "entropy",
@@ -266,6 +264,13 @@ def make_calibration(tensors: int = 12, **facts: Any) -> dict[str, Any]:
             }
             for i in range(tensors)
         },
+    } | facts  # fmt: skip
+
+
+def make_data(**facts: Any) -> dict[str, Any]:
+    return {
+        "description": "calib.npz (32 samples)", "sha256": make_hash("calib"), "samples": 31,
+        "skipped": ["calib.npz, sample 12, input 'images': 1 NaN"], "is_synthetic": False,
     } | facts  # fmt: skip
 
 

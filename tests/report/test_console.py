@@ -19,10 +19,10 @@ def render(parity: Any = None, **sections: Any) -> str:
 def test_verdict_label_and_table() -> None:
     lines = render(fabricated.make_mixed_parity()).splitlines()
     assert lines[0] == "FAIL (emulated on CPU)"
-    table = [line for line in lines if line.endswith(("  pass", "  LOOK", "  FAIL"))]
+    table = [line for line in lines if line.endswith(("  pass", "  SUSPECT", "  FAIL"))]
     assert len(table) == 20
     assert len({line.rindex("  ") for line in table}) == 1
-    assert any(line.startswith("LOOK proto_masks at max: 17 times") for line in lines)
+    assert any(line.startswith("SUSPECT proto_masks at max: 17 times") for line in lines)
     assert any(line.startswith("HAZARD fixed-batch") for line in lines)
 
 

@@ -151,7 +151,7 @@ def test_grid_says_every_verdict_in_words() -> None:
     text, _ = render(fabricated.make_mixed_parity())
     grid = text[text.index('<table class="grid">') :]
     words = re.findall(r"<span>(\w[\w ]*)</span>", grid[: grid.index("</table>")])
-    assert Counter(words) == {"pass": 18, "look here": 1, "fail": 1}
+    assert Counter(words) == {"pass": 18, "suspect": 1, "fail": 1}
 
 
 def test_every_output_has_bars_and_a_histogram_unless_it_has_no_errors() -> None:

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from tests.report import fabricated
 from trtdeploy.core.errors import InputError
+from trtdeploy.parity.result import ParityReport
 from trtdeploy.report.console import render_console
 from trtdeploy.report.html import render_html
 from trtdeploy.report.junit import render_junit
-from trtdeploy.report.loading import check_report, load_report, parse_report
+from trtdeploy.report.loading import check_report, clean_parity, load_report, parse_report
+from trtdeploy.report.outcome import Outcome, judge_report
 from trtdeploy.report.writing import write_reports
 
 
@@ -51,12 +53,12 @@ def test_what_is_not_there_is_said(name: str, tmp_path: Path) -> None:
         b"null",
         b"{",
         b"[" * 100_000,
-        b'{"schema_version": 1}',
+        b'{"schema_version": 2}',
         b'{"schema_version": "1"}',
-        b'{"schema_version": 1' + b"0" * 5000 + b"}",
-        b'{"schema_version": 1, "status": "\\ud800"}',
-        b'{"schema_version": 1, "status": "\xff"}',
-        b'{"schema_version": 1, "steps": ' + b"[" * 5000 + b"]" * 5000 + b"}",
+        b'{"schema_version": 2' + b"0" * 5000 + b"}",
+        b'{"schema_version": 2, "status": "\\ud800"}',
+        b'{"schema_version": 2, "status": "\xff"}',
+        b'{"schema_version": 2, "steps": ' + b"[" * 5000 + b"]" * 5000 + b"}",
         b'{"\\u001b[31m": 1}',
     ],
 )
@@ -71,8 +73,9 @@ def test_damage_is_one_error(raw: bytes, tmp_path: Path) -> None:
 
 
 def test_another_schema_version_is_not_damage() -> None:
-    with pytest.raises(InputError, match="schema version 2; this trtdeploy reads 1") as caught:
-        parse_report(b'{"schema_version": 2, "all": "different"}', "report.json")
+    with pytest.raises(InputError, match="schema version 1; this trtdeploy reads 2") as caught:
+        parse_report(b'{"schema_version": 1, "all": "different"}', "report.json")
+    assert "trtdeploy build MODEL.onnx --profile NAME --rebuild" in caught.value.hint
     assert "trtdeploy that wrote it" in caught.value.hint
 
 
@@ -93,6 +96,37 @@ def test_infinite_figures_are_shown(tmp_path: Path) -> None:
     report = fabricated.make_report(fabricated.make_parity(fabricated.make_point("min", output)))
     write_reports(tmp_path, report)
     assert "<b>inf</b>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_verdicts_are_derived_and_never_believed() -> None:
+    report = through_file(fabricated.make_mixed_parity())
+    for entry in (report["parity"], *report["parity"]["points"]):
+        entry["verdict"] = "pass"
+    checked = check_report(report)
+    assert isinstance(checked.parity, ParityReport)
+    assert checked.parity == fabricated.make_mixed_parity()
+    assert judge_report(checked).outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
+def test_times_that_are_none_are_refused(seconds: float) -> None:
+    report = through_file(fabricated.make_mixed_parity())
+    report["parity"]["points"][1]["candidate_s"] = seconds
+    with pytest.raises(InputError, match=r"parity\.points\.1: .*are no times"):
+        check_report(report)
+
+
+def test_what_a_check_found_can_be_shown_anywhere() -> None:
+    output = fabricated.make_output("\x1b[31my", float("inf"))
+    data = "caf\udce9.npz"  # a file name that is no UTF-8
+    shown = clean_parity(fabricated.make_parity(fabricated.make_point("min", output), data=data))
+    (found,) = shown.points[0].outputs
+    assert (found.name, shown.data) == ("\ufffd[31my", "caf\ufffd.npz")
+    assert found.metrics == output.metrics
+
+
+def through_file(parity: ParityReport) -> Any:
+    return json.loads(json.dumps(fabricated.make_report(parity)))
 
 
 REPORT = json.loads(

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tests.report import fabricated
+from trtdeploy.parity.result import OutputMetrics
 from trtdeploy.report import number_text
 from trtdeploy.report.document import PrecisionSection
 from trtdeploy.report.error_histogram import HEIGHT, WIDTH, draw_histogram
 from trtdeploy.report.loading import check_report
 from trtdeploy.report.log_scale import fit_log_scale
-from trtdeploy.report.parity_section import MetricsEntry
 from trtdeploy.report.parity_view import build_parity_view
 from trtdeploy.report.precision_map import build_precision_map
 
@@ -67,9 +67,9 @@ def test_scale_holds_any_values(values: list[float | None]) -> None:
     assert 2 <= len(scale.list_ticks()) <= 6
 
 
-def make_metrics(counts: tuple[int, ...], first: int) -> MetricsEntry:
+def make_metrics(counts: tuple[int, ...], first: int) -> OutputMetrics:
     edges = tuple(range(first, first + len(counts) + 1))
-    return MetricsEntry(
+    return OutputMetrics(
         shape=(4,), reference_dtype="float32", candidate_dtype="float32", histogram=counts,
         histogram_edges=edges,
     )  # fmt: skip

@@ -14,6 +14,7 @@ from tests.report.test_html import Page, render
 from tests.report.test_schema import closed_schema, find_problems, through_json
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.loading import load_model
+from trtdeploy.precision.calibration.summary import TensorRange
 from trtdeploy.precision.quantization.audit import audit_quantization
 from trtdeploy.precision.quantization.planning import plan_quantization
 from trtdeploy.precision.quantization.preparation import prepare_for_quantization
@@ -22,10 +23,10 @@ from trtdeploy.precision.typed_model import apply_recipe
 from trtdeploy.report.clipping import MOST_COLUMNS, draw_clipping
 from trtdeploy.report.console import render_console
 from trtdeploy.report.document import BuildReport
+from trtdeploy.report.json_document import dump_document
 from trtdeploy.report.junit import render_junit
 from trtdeploy.report.loading import check_report
 from trtdeploy.report.outcome import Outcome, judge_report
-from trtdeploy.report.quantization_section import TensorRangeEntry
 from trtdeploy.report.quantization_text import describe_layers
 from trtdeploy.report.quantization_view import (
     MOST_LAYERS,
@@ -54,9 +55,9 @@ def render_page(quantization: Any) -> Page:
     return render(fabricated.make_passing_parity(), quantization=quantization)[1]
 
 
-def make_tensors(*figures: tuple[float | None, float | None]) -> dict[str, TensorRangeEntry]:
+def make_tensors(*figures: tuple[float | None, float | None]) -> dict[str, TensorRange]:
     return {
-        f"t{index}": TensorRangeEntry(threshold=t, amax=a, method="entropy", one_sided=False)
+        f"t{index}": TensorRange(threshold=t, amax=a, method="entropy", one_sided=False)
         for index, (t, a) in enumerate(figures)
     }
 
@@ -70,7 +71,8 @@ def test_real_plans_and_audits_fit_the_schema(recipe: str, tmp_path: Path) -> No
     assert typed.quantization is not None
     audit = audit_quantization(typed.model, {"images": (2, 3, 64, 64)})
     quantization = fabricated.make_quantization(
-        decisions=typed.quantization.to_dict()["layers"], audit=audit.to_dict()
+        decisions={n: dump_document(d) for n, d in typed.quantization.layers.items()},
+        audit=dump_document(audit),
     )
     report = through_json(fabricated.make_report({"skipped": "no"}, quantization=quantization))
     assert find_problems(report, closed_schema()) == []
@@ -93,21 +95,42 @@ def test_reports_without_the_section_are_as_before(sections: dict[str, Any]) -> 
 @pytest.mark.parametrize(
     ("parity", "outcome"),
     [
-        (fabricated.make_passing_parity(), Outcome.LOOK_HERE),
+        (fabricated.make_passing_parity(), Outcome.SUSPECT),
         (fabricated.make_mixed_parity(), Outcome.FAIL),
         ({"skipped": "--no-parity was given"}, Outcome.NOT_PROVEN),
     ],
 )
 def test_made_up_samples_are_said_everywhere(parity: Any, outcome: Outcome) -> None:
-    calibration = fabricated.make_calibration(is_synthetic=True)
+    calibration = fabricated.make_calibration(data=[fabricated.make_data(is_synthetic=True)])
     report = make_checked(fabricated.make_quantization(calibration=calibration), parity)
     judgement = judge_report(report)
     assert judgement.outcome is outcome
     assert judgement.headline.endswith(f". {SYNTHETIC}.")
     assert f'name="calibration" value="{SYNTHETIC}."' in render_junit(report)
     assert "31 samples that were made up: do not ship" in " ".join(render_console(report).split())
-    _, page = render(parity, quantization=report.quantization.model_dump())  # type: ignore[union-attr]
+    _, page = render(parity, quantization=dump_document(report.quantization))
     assert page.text.count(SYNTHETIC) == 2
+
+
+def test_what_data_says_is_believed_over_a_summary_of_it() -> None:
+    data = [fabricated.make_data(samples=3), fabricated.make_data(samples=4, is_synthetic=True)]
+    calibration = fabricated.make_calibration(data=data, is_synthetic=False, samples=99)
+    report = make_checked(fabricated.make_quantization(calibration=calibration))
+    assert report.quantization is not None
+    assert report.quantization.is_synthetic
+    assert dump_document(report.quantization)["calibration"]["samples"] == 7
+    assert report.quantization.thresholds == {
+        name: each["threshold"] for name, each in calibration["tensors"].items()
+    }
+
+
+def test_amounts_that_are_none_are_in_no_share() -> None:
+    audit = fabricated.make_audit(["a", "b", "c", "d"])
+    for layer, flops in zip(audit["layers"], [-5, float("inf"), float("nan"), 10**40], strict=True):
+        layer["flops"] = flops
+    view = make_view(audit=audit)
+    assert [part.share for part in view.bars[0].segments] == [1.0]
+    assert sorted(row.share or 0 for row in view.layers.shown) == [0, 0, 0, 1]
 
 
 def test_real_samples_change_no_outcome() -> None:

@@ -83,7 +83,7 @@ class Folder:
         names = [f"SM{self.compute_capability.replace('.', '')}"] if is_rtx else []
         gpu = {"name": "Fake GPU", "compute_capability": self.compute_capability}
         return {
-            "schema_version": 1,
+            "schema_version": 2,
             "status": "engine",
             "created": "2026-01-31T12:00:00+00:00",
             "key": "2" * 64,

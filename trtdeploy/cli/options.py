@@ -157,9 +157,7 @@ PinTarget = Annotated[
 ]
 PinSamples = Annotated[int, typer.Option("--samples", help="Samples to compare outputs on.")]
 MostRuns = Annotated[int, typer.Option("--max-runs", help="Runs of the search at most.")]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="Fail what is worse than rounding explains, too.")
-]
+Strict = Annotated[bool, typer.Option("--strict", help="Fail what is suspect, too.")]
 JunitFile = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--junit-file", metavar="PATH", help="Write a JUnit file for CI."),

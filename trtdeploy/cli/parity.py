@@ -78,13 +78,14 @@ def parity(
 def _print_report(report: ParityReport, junit_file: Path | None) -> None:
     from trtdeploy.core.files import save_text
     from trtdeploy.report.console import render_parity_console
+    from trtdeploy.report.json_document import dump_document
     from trtdeploy.report.junit import render_parity_junit
-    from trtdeploy.report.loading import check_parity_section
+    from trtdeploy.report.loading import clean_parity
 
-    section = check_parity_section(report.to_dict())
-    sink.data(render_parity_console(section), section.model_dump(mode="json"))
+    shown = clean_parity(report)
+    sink.data(render_parity_console(shown), dump_document(shown))
     if junit_file is not None:
-        save_text(junit_file, render_parity_junit(section))
+        save_text(junit_file, render_parity_junit(shown))
         sink.note(f"wrote {junit_file}")
 
 

@@ -1,18 +1,23 @@
-"""What a parity check found: plain values from metrics up to the report."""
+"""What a parity check found, as ``report.json`` stores it: from metrics up to the report.
+
+Verdicts of points and of the whole are derived: a report cannot be read, or made, that says
+something else than its outputs do.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from functools import cached_property
 
 
 class Verdict(str, Enum):
-    """Answer of the gate, best first."""
+    """Answer of the gate, best first; suspect is within tolerance, and no rounding."""
 
     PASS = "pass"
-    SUSPECT = "worse than rounding explains"
+    SUSPECT = "suspect"
     FAIL = "fail"
 
 
@@ -173,6 +178,7 @@ class PointResult:
         reference_s: Seconds the reference ran.
         candidate_s: Seconds the candidate ran.
         problem: Why the point could not be run or compared at all; empty otherwise.
+        verdict: The worst of its outputs; a problem fails.
     """
 
     optimization_profile: str
@@ -183,13 +189,14 @@ class PointResult:
     reference_s: float
     candidate_s: float
     problem: str = ""
+    verdict: Verdict = field(init=False, default=Verdict.FAIL)
 
-    @property
-    def verdict(self) -> Verdict:
-        """The worst verdict of its outputs."""
-        if self.problem:
-            return Verdict.FAIL
-        return worst_verdict([output.verdict for output in self.outputs])
+    def __post_init__(self) -> None:
+        """Derive the verdict; times of a damaged file would break JUnit files."""
+        if not (0 <= self.reference_s < math.inf and 0 <= self.candidate_s < math.inf):
+            raise ValueError("reference_s and candidate_s are no times")
+        found = [output.verdict for output in self.outputs]
+        _derive(self, Verdict.FAIL if self.problem else worst_verdict(found))
 
 
 @dataclass(frozen=True)
@@ -224,6 +231,7 @@ class ParityReport:
         points: Results in the order they were run.
         task_metric: Task accuracy, when it was asked for.
         notes: Remarks on the whole check.
+        verdict: The worst of all; an empty check fails.
     """
 
     label: str
@@ -234,14 +242,18 @@ class ParityReport:
     points: tuple[PointResult, ...]
     task_metric: TaskMetric | None = None
     notes: tuple[str, ...] = ()
+    verdict: Verdict = field(init=False, default=Verdict.FAIL)
 
-    @property
-    def verdict(self) -> Verdict:
-        """The worst verdict of all; an empty check fails."""
-        verdicts = [point.verdict for point in self.points]
+    def __post_init__(self) -> None:
+        """Derive the verdict."""
+        found = [point.verdict for point in self.points]
         if self.task_metric is not None:
-            verdicts.append(self.task_metric.verdict)
-        return worst_verdict(verdicts)
+            found.append(self.task_metric.verdict)
+        _derive(self, worst_verdict(found))
+
+    @cached_property
+    def _has_several_profiles(self) -> bool:
+        return len({point.optimization_profile for point in self.points}) > 1
 
     def is_accepted(self, *, allow_suspect: bool = False) -> bool:
         """Tell whether the gate lets the candidate through.
@@ -255,20 +267,33 @@ class ParityReport:
         allowed = {Verdict.PASS, Verdict.SUSPECT} if allow_suspect else {Verdict.PASS}
         return self.verdict in allowed
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for ``report.json``."""
-        data = asdict(self)
-        data["verdict"] = self.verdict.value
-        for point, entry in zip(self.points, data["points"], strict=True):
-            entry["verdict"] = point.verdict.value
-            for output, row in zip(point.outputs, entry["outputs"], strict=True):
-                row["verdict"] = output.verdict.value
-        if self.task_metric is not None:
-            data["task_metric"]["verdict"] = self.task_metric.verdict.value
-        return data
+    def describe_data(self) -> str:
+        """Return where the inputs came from, and whether they were made up."""
+        is_said = not self.is_synthetic or "synthetic" in self.data.lower()
+        return self.data if is_said else f"{self.data} (synthetic)"
+
+    def name_point(self, point: PointResult) -> str:
+        """Return ``max``, or ``large max`` where there are several optimization profiles."""
+        prefix = f"{point.optimization_profile} " if self._has_several_profiles else ""
+        return prefix + point.point
+
+
+@dataclass(frozen=True)
+class SkippedParity:
+    """Parity was not checked.
+
+    Attributes:
+        skipped: Why not.
+    """
+
+    skipped: str
 
 
 def worst_verdict(verdicts: list[Verdict]) -> Verdict:
     """Return the worst of some verdicts; nothing compared is a failure, not a pass."""
     order = list(Verdict)
     return max(verdicts, key=order.index, default=Verdict.FAIL)
+
+
+def _derive(result: PointResult | ParityReport, verdict: Verdict) -> None:
+    object.__setattr__(result, "verdict", verdict)  # frozen from here on

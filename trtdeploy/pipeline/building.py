@@ -21,7 +21,6 @@ from trtdeploy.pipeline.environment import describe_environment
 from trtdeploy.pipeline.finding_text import describe_finding
 from trtdeploy.pipeline.folder_files import is_intact
 from trtdeploy.pipeline.manifest import (
-    SCHEMA_VERSION,
     describe_file,
     describe_tensors,
     load_manifest,
@@ -52,6 +51,7 @@ from trtdeploy.precision.quantization.scheme import INT8
 from trtdeploy.precision.recipe import Recipe
 from trtdeploy.precision.typed_model import apply_recipe
 from trtdeploy.preflight.report import CheckReport
+from trtdeploy.report.json_document import SCHEMA_VERSION, dump_document
 from trtdeploy.report.writing import write_reports
 
 MODEL_NAME = "model.onnx"
@@ -333,7 +333,7 @@ def _prepare(
         "optimization_profiles": [p.to_dict() for p in inputs.profiles],
         "shape_notes": list(inputs.notes),
         "precision": {**typed.plan.to_dict(), "ranges_measured": ranges is not None},
-        "quantization": quantization,
+        "quantization": None if quantization is None else dump_document(quantization),
         "check": inputs.check.to_dict(),
         "compile": None,
         "environment": inputs.environment,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,8 @@ from trtdeploy.core.tensors import TensorSpec
 from trtdeploy.pipeline.manifest_document import ManifestDocument
 from trtdeploy.pipeline.output_folder import MANIFEST_NAME
 from trtdeploy.pipeline.steps import StepRunner
-from trtdeploy.report.loading import describe_damage
+from trtdeploy.report.json_document import SCHEMA_VERSION, describe_damage, drop_infinities
 
-SCHEMA_VERSION = 1
 REPORT_NAME = "report.json"
 REPORT_KEYS = (
     "schema_version", "status", "created", "source", "typed_model", "engine", "profile",
@@ -59,24 +57,13 @@ def save_manifest(folder: Path, manifest: dict[str, Any], steps: StepRunner) -> 
     manifest["steps"] = steps.to_list()
     manifest["created"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
     for name, data in ((MANIFEST_NAME, manifest), (REPORT_NAME, take_report(manifest))):
-        text = json.dumps(_without_infinities(data), indent=2, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(drop_infinities(data), indent=2, ensure_ascii=False, allow_nan=False)
         (folder / name).write_text(text + "\n", encoding="utf-8")
 
 
 def take_report(manifest: dict[str, Any]) -> dict[str, Any]:
     """Return the part of a manifest that ``report.json`` holds."""
     return {key: manifest[key] for key in REPORT_KEYS if key in manifest}
-
-
-def _without_infinities(data: Any) -> Any:
-    """JSON has no NaN and no infinity; figures that do not exist are null."""
-    if isinstance(data, dict):
-        return {key: _without_infinities(value) for key, value in data.items()}
-    if isinstance(data, (list, tuple)):
-        return [_without_infinities(value) for value in data]
-    if isinstance(data, float) and not math.isfinite(data):
-        return None
-    return data
 
 
 def load_manifest(folder: Path) -> dict[str, Any]:

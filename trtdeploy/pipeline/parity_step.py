@@ -20,6 +20,7 @@ from trtdeploy.pipeline.parity_request import ParityRequest
 from trtdeploy.pipeline.progress import ProgressEvent
 from trtdeploy.pipeline.result import ENGINE
 from trtdeploy.pipeline.steps import StepRunner
+from trtdeploy.report.json_document import dump_document
 
 STEP = "parity"
 
@@ -42,7 +43,7 @@ def check_built_parity(request: ParityRequest, manifest: dict[str, Any], steps: 
             step.status, step.detail = "failed", f"could not be run: {error}"
             manifest["parity"] = {"skipped": step.detail}
             return
-        manifest["parity"] = report.to_dict()
+        manifest["parity"] = dump_document(report)
         step.detail = describe_verdict(report)
         step.status = "failed" if report.verdict is Verdict.FAIL else "ok"
 

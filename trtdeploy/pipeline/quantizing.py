@@ -24,10 +24,12 @@ from trtdeploy.pipeline.request import BuildRequest
 from trtdeploy.pipeline.steps import StepRunner
 from trtdeploy.precision.calibration.methods import DEFAULT_METHODS, MethodChoice
 from trtdeploy.precision.calibration.statistics import CalibrationStatistics
+from trtdeploy.precision.calibration.summary import summarize_calibration
 from trtdeploy.precision.pins import parse_pin
 from trtdeploy.precision.quantization.audit import audit_quantization
 from trtdeploy.precision.quantization.planning import plan_quantization
 from trtdeploy.precision.quantization.preparation import prepare_for_quantization
+from trtdeploy.precision.quantization.report import QuantizationReport
 from trtdeploy.precision.quantization.scheme import INT8
 from trtdeploy.precision.recipe import Recipe, find_recipe, make_weak_recipe
 from trtdeploy.precision.typed_model import TypedModel
@@ -48,32 +50,6 @@ class Calibration:
     statistics: CalibrationStatistics
     methods: MethodChoice
     thresholds: Mapping[str, float]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for manifests and reports."""
-        found, methods = self.statistics, self.methods
-        return {
-            "method": methods.default,
-            "by_tensor": [list(pair) for pair in methods.by_tensor],
-            "percentile": methods.percentile,
-            "samples": found.samples,
-            "skipped": list(found.skipped),
-            "is_synthetic": found.is_synthetic,
-            "data": [
-                {"description": d.description, "sha256": d.sha256, "samples": d.samples}
-                for d in found.data
-            ],
-            "tensors": {
-                name: {
-                    "threshold": threshold,
-                    "amax": found.histograms[name].amax,
-                    "method": methods.find_method(name),
-                    "one_sided": found.histograms[name].is_one_sided,
-                }
-                for name, threshold in self.thresholds.items()
-            },
-            "notes": list(found.notes),
-        }
 
 
 def choose_recipe(profile: DeployProfile) -> Recipe:
@@ -187,7 +163,7 @@ def _make_observer(steps: StepRunner) -> Any:
 
 def describe_quantization(
     typed: TypedModel, sizes: OptimizationProfile, calibration: Calibration | None
-) -> dict[str, Any] | None:
+) -> QuantizationReport | None:
     """Return what a report says about quantization; None when nothing is quantized.
 
     Args:
@@ -198,23 +174,19 @@ def describe_quantization(
     plan = typed.quantization
     if plan is None and not typed.plan.quantized:
         return None
-    audit = audit_quantization(typed.model, {n: s.opt for n, s in sizes.shapes.items()})
     layers = plan.layers if plan is not None else {}
-    kinds = {d.quantized.name for d in layers.values() if d.quantized is not None}
-    return {
-        "kind": " and ".join(sorted(kinds)) or "none",
-        "decisions": {
-            name: {
-                "quantized": None if d.quantized is None else d.quantized.name,
-                "rule": d.rule,
-                "reason": d.reason,
-            }
-            for name, d in layers.items()
-        },
-        "notes": list(plan.notes) if plan is not None else [],
-        "audit": audit.to_dict(),
-        "calibration": None if calibration is None else calibration.to_dict(),
-    }
+    kinds = {decision.quantized for decision in layers.values() if decision.quantized is not None}
+    return QuantizationReport(
+        kind=" and ".join(sorted(kinds)) or "none",
+        decisions=layers,
+        notes=plan.notes if plan is not None else (),
+        audit=audit_quantization(typed.model, {n: s.opt for n, s in sizes.shapes.items()}),
+        calibration=None
+        if calibration is None
+        else summarize_calibration(
+            calibration.statistics, calibration.methods, calibration.thresholds
+        ),
+    )
 
 
 def find_thresholds(quantization: Mapping[str, Any] | None) -> dict[str, float] | None:

@@ -38,7 +38,7 @@ class BuildResult:
 
     @property
     def parity_verdict(self) -> str:
-        """``pass``, ``worse than rounding explains``, ``fail``; else why there is none."""
+        """``pass``, ``suspect``, ``fail``; else why there is none."""
         parity = self.manifest.get("parity", {})
         return str(parity.get("verdict") or parity.get("skipped") or "not checked")
 

@@ -108,7 +108,7 @@ def _describe_quantized(
     elif has_pairs(index.model):
         layers = find_brought_layers(index, find_layers(index))
     return {
-        name: NodeDecision(decision.quantized.dtype, decision.rule, decision.reason)
+        name: NodeDecision(decision.kind.dtype, decision.rule, decision.reason)
         for name, decision in layers.items()
-        if decision.quantized is not None
+        if decision.kind is not None
     }

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from trtdeploy.precision.calibration.summary import TensorRange
 from trtdeploy.report.listing import Listing, limit_entries
 from trtdeploy.report.number_text import format_figure, format_share, shorten
-from trtdeploy.report.quantization_section import TensorRangeEntry
 
 MOST_COLUMNS, MOST_ROWS = 150, 12
 HARD = 0.5
@@ -73,7 +73,7 @@ class ClippingPicture:
     one_sided: int
 
 
-def draw_clipping(tensors: Mapping[str, TensorRangeEntry]) -> ClippingPicture:
+def draw_clipping(tensors: Mapping[str, TensorRange]) -> ClippingPicture:
     """Return the picture of a calibration's tensors."""
     measured = [_measure_tensor(name, entry) for name, entry in tensors.items()]
     clipped = sorted((t for t in measured if t.kept < 1), key=lambda t: t.kept)
@@ -91,7 +91,7 @@ def draw_clipping(tensors: Mapping[str, TensorRangeEntry]) -> ClippingPicture:
     return ClippingPicture(tuple(columns), per_column, hardest, text, one_sided)
 
 
-def _measure_tensor(name: str, entry: TensorRangeEntry) -> ClippedTensor:
+def _measure_tensor(name: str, entry: TensorRange) -> ClippedTensor:
     threshold, amax = entry.threshold, entry.amax
     # A tensor of zeros, and one whose figures were not finite, has nothing that can be clipped.
     kept = 1.0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trtdeploy.parity.result import Verdict
-from trtdeploy.report.parity_section import OutputEntry, ParitySection, PointEntry
+from trtdeploy.parity.result import OutputComparison, ParityReport, PointResult, Verdict
 
 
 @dataclass(frozen=True)
@@ -19,8 +18,8 @@ class Comparison:
     """
 
     point_name: str
-    point: PointEntry
-    output: OutputEntry
+    point: PointResult
+    output: OutputComparison
 
     @property
     def severity(self) -> int:
@@ -28,7 +27,7 @@ class Comparison:
         return list(Verdict).index(self.output.verdict)
 
 
-def list_comparisons(parity: ParitySection) -> list[Comparison]:
+def list_comparisons(parity: ParityReport) -> list[Comparison]:
     """Return every output at every point, in the order they were run."""
     return [
         Comparison(parity.name_point(point), point, output)

@@ -6,14 +6,13 @@ import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from trtdeploy.parity.result import Verdict
+from trtdeploy.parity.result import ParityReport, TaskMetric, Verdict
 from trtdeploy.report.build_view import describe_engine, describe_precision
 from trtdeploy.report.comparison import Comparison, list_comparisons
 from trtdeploy.report.document import BuildReport
 from trtdeploy.report.error_bars import format_error
 from trtdeploy.report.number_text import count_noun, format_figure, format_seconds, shorten
 from trtdeploy.report.outcome import judge_report
-from trtdeploy.report.parity_section import ParitySection, TaskMetricEntry
 from trtdeploy.report.quantization_text import list_obstacle_texts, list_quantization_facts
 
 _WIDTH = 79
@@ -21,7 +20,7 @@ _GAP = "  "
 _MOST_ROWS = 60
 _MOST_REASONS = 12
 _MOST_OBSTACLES = 4
-_WORDS = {Verdict.PASS: "pass", Verdict.SUSPECT: "LOOK", Verdict.FAIL: "FAIL"}
+_WORDS = {Verdict.PASS: "pass", Verdict.SUSPECT: "SUSPECT", Verdict.FAIL: "FAIL"}
 _HEADER = ("point", "output", "rel. L2", "allowed", "noise", "")
 _NAME_COLUMNS = 2
 _FACT_COLUMN = 11
@@ -39,7 +38,7 @@ def render_console(report: BuildReport) -> str:
         "",
         *_render_facts(report),
     ]
-    if isinstance(report.parity, ParitySection):
+    if isinstance(report.parity, ParityReport):
         blocks += ["", *_render_parity(report.parity)]
     obstacles = list_obstacle_texts(report.quantization) if report.quantization else []
     if obstacles:
@@ -56,9 +55,9 @@ def render_console(report: BuildReport) -> str:
     return "\n".join(blocks)
 
 
-def render_parity_console(parity: ParitySection) -> str:
+def render_parity_console(parity: ParityReport) -> str:
     """Return a parity check that stands alone: verdict, comparisons, reasons."""
-    verdict = parity.find_worst_verdict()
+    verdict = parity.verdict
     head = f"{verdict.value.upper()} ({shorten(parity.label, 60)})"
     facts = f"{parity.candidate} against {parity.reference}; inputs: {parity.describe_data()}"
     return "\n".join([head, _wrap(facts), "", *_render_parity(parity)])
@@ -78,7 +77,7 @@ def _render_facts(report: BuildReport) -> Iterator[str]:
         ("backend", f"{compiled.backend} {compiled.version}" if compiled else ""),
         ("precision", describe_precision(report)),
         *(list_quantization_facts(report.quantization) if report.quantization else ()),
-        ("inputs", parity.describe_data() if isinstance(parity, ParitySection) else ""),
+        ("inputs", parity.describe_data() if isinstance(parity, ParityReport) else ""),
         ("steps", steps),
     ]
     for name, value in rows:
@@ -86,7 +85,7 @@ def _render_facts(report: BuildReport) -> Iterator[str]:
             yield _wrap(value, hang=_FACT_COLUMN, first=f"{name:<{_FACT_COLUMN}}")
 
 
-def _render_parity(parity: ParitySection) -> Iterator[str]:
+def _render_parity(parity: ParityReport) -> Iterator[str]:
     entries = list_comparisons(parity)
     shown = entries
     if len(entries) > _MOST_ROWS:
@@ -124,7 +123,7 @@ def _make_row(entry: Comparison) -> tuple[str, ...]:
     )
 
 
-def _describe_task(metric: TaskMetricEntry) -> str:
+def _describe_task(metric: TaskMetric) -> str:
     return (
         f"{_WORDS[metric.verdict]} task metric {metric.name}: reference "
         f"{format_figure(metric.reference)}, candidate {format_figure(metric.candidate)}, "

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AwareDatetime, Field
+from pydantic import AfterValidator, AwareDatetime, Discriminator, Field, Tag
 
+from trtdeploy.parity.result import ParityReport, SkippedParity
+from trtdeploy.precision.quantization.report import QuantizationReport
 from trtdeploy.preflight.finding import Affects, Severity
 from trtdeploy.report.fields import (
     Count,
@@ -18,10 +20,7 @@ from trtdeploy.report.fields import (
     Sizes,
     Text,
 )
-from trtdeploy.report.parity_section import Parity, SkippedParity
-from trtdeploy.report.quantization_section import QuantizationSection
 
-SCHEMA_VERSION: Final = 1
 _EARLIEST_YEAR, _LATEST_YEAR = 1970, 9998
 
 
@@ -32,6 +31,16 @@ def _check_year(value: datetime) -> datetime:
     return value
 
 
+def _choose_parity(value: Any) -> str:
+    # A callable discriminator: a damaged section is judged as what it wants to be, once.
+    skipped = isinstance(value, SkippedParity) or (isinstance(value, dict) and "skipped" in value)
+    return "skipped" if skipped else "checked"
+
+
+Parity = Annotated[
+    Annotated[ParityReport, Tag("checked")] | Annotated[SkippedParity, Tag("skipped")],
+    Discriminator(_choose_parity),
+]
 Moment = Annotated[AwareDatetime, AfterValidator(_check_year)]
 
 
@@ -241,7 +250,7 @@ class BuildReport(ReportModel):
         reproduce: The command that makes the folder again; empty when only reproduce.sh has it.
     """
 
-    schema_version: Literal[1]
+    schema_version: Literal[2]
     status: Literal["engine", "prepared"]
     created: Moment
     source: SourceSection
@@ -256,5 +265,5 @@ class BuildReport(ReportModel):
     steps: tuple[StepEntry, ...]
     environment: EnvironmentSection
     parity: Parity = SkippedParity(skipped="the report has no parity section")
-    quantization: QuantizationSection | None = None
+    quantization: QuantizationReport | None = None
     reproduce: Text = ""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from trtdeploy.parity.result import Verdict
+from trtdeploy.parity.result import OutputComparison, Verdict
 from trtdeploy.report.log_scale import LogScale, fit_log_scale
 from trtdeploy.report.number_text import format_figure, format_share, shorten
-from trtdeploy.report.parity_section import OutputEntry
 
 WIDTH = 300
 ROW = 36
@@ -65,7 +64,7 @@ class ErrorBars:
         return self.height - _AXIS
 
 
-def fit_error_scale(entries: Iterable[OutputEntry]) -> LogScale:
+def fit_error_scale(entries: Iterable[OutputComparison]) -> LogScale:
     """Return an axis for errors, tolerances and noise floors of all outputs that are compared."""
     values: list[float | None] = []
     for entry in entries:
@@ -74,7 +73,7 @@ def fit_error_scale(entries: Iterable[OutputEntry]) -> LogScale:
     return fit_log_scale(values, _MARGIN, WIDTH - 2 * _MARGIN)
 
 
-def draw_error_bars(entries: Sequence[tuple[str, OutputEntry]], scale: LogScale) -> ErrorBars:
+def draw_error_bars(entries: Sequence[tuple[str, OutputComparison]], scale: LogScale) -> ErrorBars:
     """Return the chart of one output.
 
     Args:
@@ -102,19 +101,19 @@ def draw_error_bars(entries: Sequence[tuple[str, OutputEntry]], scale: LogScale)
     return ErrorBars(tuple(rows), tuple(scale.list_ticks()), scale.start, _TOP, height)
 
 
-def is_exact(entry: OutputEntry) -> bool:
+def is_exact(entry: OutputComparison) -> bool:
     """Return whether equality decides: counts, labels, booleans, text."""
     return entry.metrics.equal_fraction is not None and entry.tolerance.relative_l2 is None
 
 
-def format_error(entry: OutputEntry) -> str:
+def format_error(entry: OutputComparison) -> str:
     """Return the relative L2 error, or the share of equal elements where equality decides."""
     if is_exact(entry):
         return f"{format_share(entry.metrics.equal_fraction)} equal"
     return format_figure(entry.metrics.relative_l2)
 
 
-def describe_error(entry: OutputEntry) -> str:
+def describe_error(entry: OutputComparison) -> str:
     """Return error, tolerance, its origin and the noise floor in one line."""
     metrics, tolerance = entry.metrics, entry.tolerance
     if is_exact(entry):

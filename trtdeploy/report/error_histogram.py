@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from trtdeploy.parity.result import OutputMetrics
 from trtdeploy.report.number_text import count_noun, format_compact
-from trtdeploy.report.parity_section import MetricsEntry
 
 WIDTH, HEIGHT = 300, 128
 _TOP, _AXIS = 16, 20
@@ -49,7 +49,7 @@ class ErrorHistogram:
     total: int
 
 
-def draw_histogram(metrics: Iterable[MetricsEntry]) -> ErrorHistogram:
+def draw_histogram(metrics: Iterable[OutputMetrics]) -> ErrorHistogram:
     """Return the chart that sums up the histograms of one output at all its points.
 
     Heights are logarithmic: a single element that is far off must be seen beside a million
@@ -88,7 +88,7 @@ def draw_histogram(metrics: Iterable[MetricsEntry]) -> ErrorHistogram:
     return ErrorHistogram(tuple(columns), tuple(edges), sum(shown))
 
 
-def _sum_decades(metrics: Iterable[MetricsEntry]) -> Counter[int]:
+def _sum_decades(metrics: Iterable[OutputMetrics]) -> Counter[int]:
     counts: Counter[int] = Counter()
     for entry in metrics:
         for decade, count in zip(entry.histogram_edges, entry.histogram, strict=False):

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from trtdeploy.report.json_document import replace_controls
+
 _LARGEST = 2**63 - 1
-_UNSAFE = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]"
-)
-"""Control characters (a terminal obeys them, XML 1.0 forbids them) and those that reorder text."""
-
-
-def replace_controls(text: str) -> str:
-    """Return ``text`` with U+FFFD in place of every control character but tab and line feed."""
-    return _UNSAFE.sub("\ufffd", text)
 
 
 class ReportModel(BaseModel):

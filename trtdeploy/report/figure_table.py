@@ -14,10 +14,9 @@ from trtdeploy.report.number_text import (
     format_figure,
     format_share,
 )
-from trtdeploy.report.outcome import name_verdict
 
 _COLUMNS: Final[tuple[tuple[str, Callable[[Comparison], str]], ...]] = (
-    ("Verdict", lambda c: name_verdict(c.output.verdict)),
+    ("Verdict", lambda c: c.output.verdict.value),
     ("Relative L2", lambda c: format_figure(c.output.metrics.relative_l2)),
     ("Allowed", lambda c: format_figure(c.output.tolerance.relative_l2)),
     ("Noise floor", lambda c: format_figure(c.output.noise_floor)),

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trtdeploy.core.units import format_bytes
+from trtdeploy.parity.result import ParityReport
 from trtdeploy.preflight.finding import Severity
 from trtdeploy.report import error_bars, error_histogram, number_text
 from trtdeploy.report.build_view import build_build_view
 from trtdeploy.report.document import BuildReport
 from trtdeploy.report.listing import limit_entries
-from trtdeploy.report.outcome import judge_report, name_verdict
-from trtdeploy.report.parity_section import ParitySection
+from trtdeploy.report.outcome import judge_report
 from trtdeploy.report.parity_view import build_parity_view
 from trtdeploy.report.precision_map import build_precision_map, describe_map
 from trtdeploy.report.quantization_text import describe_method
@@ -38,14 +38,13 @@ _FILTERS = {
     "seconds": number_text.format_seconds,
     "share": number_text.format_share,
     "short": number_text.shorten,
-    "word": name_verdict,
     "sizes": partial(number_text.format_sizes, times=number_text.TIMES),
 }
 
 
 def render_html(report: BuildReport) -> str:
     """Return the page: everything of a report, readable without trtdeploy and offline."""
-    parity = report.parity if isinstance(report.parity, ParitySection) else None
+    parity = report.parity if isinstance(report.parity, ParityReport) else None
     quantization = report.quantization
     precision_map = build_precision_map(report.precision)
     return (

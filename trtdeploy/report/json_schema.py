@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from trtdeploy.report.document import SCHEMA_VERSION, BuildReport
+from trtdeploy.report.document import BuildReport
+from trtdeploy.report.json_document import SCHEMA_VERSION
 
 SCHEMA_PATH: Final = Path(__file__).with_name("report.schema.json")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from xml.etree import ElementTree as ET
 
+from trtdeploy.parity.result import ParityReport
 from trtdeploy.report.document import BuildReport
 from trtdeploy.report.junit_cases import JunitCase, list_junit_cases, list_parity_cases
 from trtdeploy.report.number_text import shorten
 from trtdeploy.report.outcome import SYNTHETIC_WARNING, judge_report
-from trtdeploy.report.parity_section import ParitySection
 
 _NAME_CHARACTERS = 200
 _TEXT_CHARACTERS = 300
@@ -31,7 +31,7 @@ def render_junit(report: BuildReport) -> str:
     return _render(title, list_junit_cases(report), properties, report.created)
 
 
-def render_parity_junit(parity: ParitySection) -> str:
+def render_parity_junit(parity: ParityReport) -> str:
     """Return the file of a parity check that stands alone."""
     properties = {
         "label": parity.label,

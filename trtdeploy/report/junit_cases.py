@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trtdeploy.parity.result import Verdict
+from trtdeploy.parity.result import (
+    OutputComparison,
+    ParityReport,
+    PointResult,
+    SkippedParity,
+    TaskMetric,
+    Verdict,
+)
 from trtdeploy.preflight.finding import Severity
 from trtdeploy.report.document import BuildReport
 from trtdeploy.report.error_bars import describe_error
 from trtdeploy.report.number_text import format_cosine, format_figure, format_share, format_sizes
 from trtdeploy.report.outcome import judge_report
-from trtdeploy.report.parity_section import (
-    OutputEntry,
-    Parity,
-    ParitySection,
-    PointEntry,
-    TaskMetricEntry,
-)
 
 _FAILED = ("failure", "error")
 
@@ -65,9 +65,9 @@ def _list_compile_cases(report: BuildReport) -> Iterator[JunitCase]:
         yield JunitCase("compile", engine, kinds[step.status], step.detail, seconds=step.seconds)
 
 
-def list_parity_cases(parity: Parity) -> Iterator[JunitCase]:
+def list_parity_cases(parity: ParityReport | SkippedParity) -> Iterator[JunitCase]:
     """Yield one case per comparison, or a skipped one where parity was not checked."""
-    if not isinstance(parity, ParitySection):
+    if not isinstance(parity, ParityReport):
         yield JunitCase("parity", "parity", "skipped", parity.skipped)
         return
     for point in parity.points:
@@ -81,7 +81,7 @@ def list_parity_cases(parity: Parity) -> Iterator[JunitCase]:
         yield _judge_task(parity, parity.task_metric)
 
 
-def _judge_output(parity: ParitySection, point: PointEntry, output: OutputEntry) -> JunitCase:
+def _judge_output(parity: ParityReport, point: PointResult, output: OutputComparison) -> JunitCase:
     seconds = (point.reference_s + point.candidate_s) / len(point.outputs)
     name = f"{point.optimization_profile} {point.point}: {output.name}"
     if output.verdict is Verdict.PASS:
@@ -93,7 +93,7 @@ def _judge_output(parity: ParitySection, point: PointEntry, output: OutputEntry)
     return JunitCase("parity", name, kind, message, text, seconds)
 
 
-def _describe_output(parity: ParitySection, point: PointEntry, output: OutputEntry) -> str:
+def _describe_output(parity: ParityReport, point: PointResult, output: OutputComparison) -> str:
     metrics, tolerance = output.metrics, output.tolerance
     unit = f" x {format_figure(metrics.reference_amax)} (largest magnitude)"
     lines = [
@@ -116,7 +116,7 @@ def _describe_output(parity: ParitySection, point: PointEntry, output: OutputEnt
     return "\n".join(lines)
 
 
-def _describe_noise(output: OutputEntry) -> Iterator[str]:
+def _describe_noise(output: OutputComparison) -> Iterator[str]:
     if output.noise is None:
         return
     yield f"rounding: {output.noise.source}"
@@ -126,7 +126,7 @@ def _describe_noise(output: OutputEntry) -> Iterator[str]:
         yield f"{figure.name}{where}: {value} times what rounding does, limit {limit}"
 
 
-def _judge_task(parity: ParitySection, metric: TaskMetricEntry) -> JunitCase:
+def _judge_task(parity: ParityReport, metric: TaskMetric) -> JunitCase:
     drop = metric.reference - metric.candidate
     text = (
         f"reference {format_figure(metric.reference)}, candidate {format_figure(metric.candidate)},"

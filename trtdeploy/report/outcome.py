@@ -5,22 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from trtdeploy.parity.result import Verdict
+from trtdeploy.parity.result import ParityReport, Verdict
 from trtdeploy.preflight.finding import Severity
 from trtdeploy.report.document import BuildReport
 from trtdeploy.report.number_text import count_noun
-from trtdeploy.report.parity_section import ParitySection
 
 NOT_RUN_LABEL = "parity not run"
 SYNTHETIC_WARNING = "Calibrated with made-up inputs: do not ship."
-_VERDICT_NAMES = {Verdict.PASS: "pass", Verdict.SUSPECT: "look here", Verdict.FAIL: "fail"}
 
 
 class Outcome(str, Enum):
     """Outcome of the gate for a whole report; the values are the words that are shown."""
 
     PASS = "pass"
-    LOOK_HERE = "look here"
+    SUSPECT = "suspect"
     NOT_PROVEN = "not proven"
     FAIL = "fail"
 
@@ -41,13 +39,8 @@ class Judgement:
 
     @property
     def gate_failed(self) -> bool:
-        """True when a release must stop; a report that only says "look here" does not stop it."""
+        """True when a release must stop; a suspicion alone does not stop it."""
         return self.outcome is Outcome.FAIL
-
-
-def name_verdict(verdict: Verdict) -> str:
-    """Return the word for one comparison; the same words as those of an outcome."""
-    return _VERDICT_NAMES[verdict]
 
 
 def judge_report(report: BuildReport) -> Judgement:
@@ -57,18 +50,18 @@ def judge_report(report: BuildReport) -> Judgement:
         return judgement
     # Outputs can agree on inputs that were made up as well, and be wrong on real ones.
     passed = judgement.outcome is Outcome.PASS
-    outcome = Outcome.LOOK_HERE if passed else judgement.outcome
+    outcome = Outcome.SUSPECT if passed else judgement.outcome
     headline = f"{judgement.headline.rstrip('.')}. {SYNTHETIC_WARNING}"
     return replace(judgement, outcome=outcome, headline=headline)
 
 
 def _judge_build(report: BuildReport) -> Judgement:
     parity = report.parity
-    label = parity.label if isinstance(parity, ParitySection) else NOT_RUN_LABEL
+    label = parity.label if isinstance(parity, ParityReport) else NOT_RUN_LABEL
     obstacle = _find_obstacle(report)
     if obstacle:
         return Judgement(Outcome.FAIL, obstacle, label)
-    if not isinstance(parity, ParitySection):
+    if not isinstance(parity, ParityReport):
         headline = f"Outputs were not compared with the FP32 model: {parity.skipped}"
         return Judgement(Outcome.NOT_PROVEN, headline, label)
     return _judge_parity(parity)
@@ -83,8 +76,8 @@ def _find_obstacle(report: BuildReport) -> str:
     return f"The step {failed[0]} failed." if failed else ""
 
 
-def _judge_parity(parity: ParitySection) -> Judgement:
-    verdict = parity.find_worst_verdict()
+def _judge_parity(parity: ParityReport) -> Judgement:
+    verdict = parity.verdict
     comparisons = [output.verdict for point in parity.points for output in point.outputs]
     total = count_noun(len(comparisons), "comparison")
     failed, suspect = (comparisons.count(v) for v in (Verdict.FAIL, Verdict.SUSPECT))
@@ -92,14 +85,16 @@ def _judge_parity(parity: ParitySection) -> Judgement:
         headline = f"{failed} of {total} failed." if failed else _explain(parity)
         return Judgement(Outcome.FAIL, headline, parity.label)
     if verdict is Verdict.SUSPECT:
-        headline = f"{suspect} of {total} within tolerance, but worse than rounding explains."
-        return Judgement(Outcome.LOOK_HERE, headline, parity.label)
+        headline = (
+            f"{suspect} of {total} suspect: within tolerance, but worse than rounding explains."
+        )
+        return Judgement(Outcome.SUSPECT, headline, parity.label)
     points = count_noun(len(parity.points), "profile point")
     headline = f"All outputs agree with the FP32 model at {points} ({total})."
     return Judgement(Outcome.PASS, headline, parity.label)
 
 
-def _explain(parity: ParitySection) -> str:
+def _explain(parity: ParityReport) -> str:
     """Say why a check failed in which no comparison did."""
     problems = sum(bool(point.problem) for point in parity.points)
     if problems:

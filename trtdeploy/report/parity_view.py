@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trtdeploy.parity.result import Verdict, worst_verdict
+from trtdeploy.parity.result import ParityReport, Verdict, worst_verdict
 from trtdeploy.report.comparison import Comparison, list_comparisons
 from trtdeploy.report.error_bars import (
     ErrorBars,
@@ -18,7 +18,6 @@ from trtdeploy.report.figure_table import FigureTable, build_figure_table
 from trtdeploy.report.listing import Listing, limit_entries
 from trtdeploy.report.log_scale import LogScale
 from trtdeploy.report.number_text import TIMES, format_sizes
-from trtdeploy.report.parity_section import ParitySection
 
 MOST_CONCERNS, MOST_PANELS, MOST_BARS, MOST_FIGURES = 20, 24, 24, 300
 MOST_GRID_ROWS = 200
@@ -90,7 +89,7 @@ class ParityView:
     hidden_figures: int
 
 
-def build_parity_view(parity: ParitySection) -> ParityView:
+def build_parity_view(parity: ParityReport) -> ParityView:
     """Return what the page shows of a parity check."""
     comparisons = list_comparisons(parity)
     ranked = sorted(comparisons, key=lambda entry: -entry.severity)
@@ -113,7 +112,7 @@ def build_parity_view(parity: ParitySection) -> ParityView:
     )
 
 
-def _list_concerns(parity: ParitySection, ranked: list[Comparison]) -> Iterator[Concern]:
+def _list_concerns(parity: ParityReport, ranked: list[Comparison]) -> Iterator[Concern]:
     for point in parity.points:
         if point.problem:
             yield Concern(Verdict.FAIL, "", parity.name_point(point), (point.problem,), "")
@@ -124,7 +123,7 @@ def _list_concerns(parity: ParitySection, ranked: list[Comparison]) -> Iterator[
             yield Concern(output.verdict, output.name, entry.point_name, output.reasons, figures)
 
 
-def _build_grid(parity: ParitySection, by_name: dict[str, list[Comparison]]) -> list[GridRow]:
+def _build_grid(parity: ParityReport, by_name: dict[str, list[Comparison]]) -> list[GridRow]:
     rows = []
     for name, entries in by_name.items():
         at_point = {id(entry.point): entry for entry in entries}

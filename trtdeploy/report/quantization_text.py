@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trtdeploy.precision.calibration.summary import CalibrationSummary
+from trtdeploy.precision.quantization.report import QuantizationReport
 from trtdeploy.report.number_text import count_noun, format_share, shorten
-from trtdeploy.report.quantization_section import CalibrationEntry, QuantizationSection
 from trtdeploy.report.quantization_view import ObstacleGroup, group_obstacles, is_narrow
 
 _NAME_CHARACTERS = 60
 _MOST_PATTERNS = 6
 
 
-def list_quantization_facts(section: QuantizationSection) -> Iterator[tuple[str, str]]:
+def list_quantization_facts(section: QuantizationReport) -> Iterator[tuple[str, str]]:
     """Yield name and value of what a person should know; names have at most ten characters."""
     audit = section.audit
     yield "quantized", describe_layers(section)
@@ -24,13 +25,13 @@ def list_quantization_facts(section: QuantizationSection) -> Iterator[tuple[str,
         yield "calibrated", "by who made the model: it brought its own Q/DQ pairs"
 
 
-def list_obstacle_texts(section: QuantizationSection) -> list[str]:
+def list_obstacle_texts(section: QuantizationReport) -> list[str]:
     """Return the kinds of obstacles with most nodes, one sentence and a remedy each."""
     groups = group_obstacles(section.audit.obstacles)
     return [_describe_group(group) for group in groups]
 
 
-def describe_layers(section: QuantizationSection) -> str:
+def describe_layers(section: QuantizationReport) -> str:
     """Return ``54 of 64 layers INT8 (93 % of FLOPs)``."""
     audit = section.audit
     total = sum(audit.layers_by_type.values())
@@ -46,7 +47,7 @@ def describe_layers(section: QuantizationSection) -> str:
     return ", ".join(parts) + share
 
 
-def describe_calibration(calibration: CalibrationEntry) -> str:
+def describe_calibration(calibration: CalibrationSummary) -> str:
     """Return data, method and what was left out in one line."""
     samples = count_noun(calibration.samples, "sample")
     if calibration.is_synthetic:
@@ -61,7 +62,7 @@ def describe_calibration(calibration: CalibrationEntry) -> str:
     return "; ".join(parts)
 
 
-def describe_method(calibration: CalibrationEntry) -> str:
+def describe_method(calibration: CalibrationSummary) -> str:
     """Return ``entropy, minmax for '*Add*'``."""
     methods = {calibration.method, *(method for _, method in calibration.by_tensor)}
     parts = [calibration.method]

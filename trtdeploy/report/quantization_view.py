@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from trtdeploy.precision.quantization.audit_report import ObstacleKind
+from trtdeploy.precision.quantization.audit_report import (
+    LayerAudit,
+    Obstacle,
+    ObstacleKind,
+    QuantizationAudit,
+)
+from trtdeploy.precision.quantization.report import QuantizationReport
 from trtdeploy.report.clipping import ClippingPicture, draw_clipping
 from trtdeploy.report.listing import Listing, limit_entries
-from trtdeploy.report.quantization_section import (
-    AuditEntry,
-    LayerEntry,
-    ObstacleEntry,
-    QuantizationSection,
-)
 from trtdeploy.report.rule_groups import RuleGroup, group_by_rule
 
 MOST_LAYERS, MOST_OBSTACLES, MOST_PLACES = 24, 20, 40
@@ -86,7 +87,7 @@ class ObstacleGroup:
     title: str
     remedy: str
     nodes: tuple[str, ...]
-    details: Listing[ObstacleEntry]
+    details: Listing[Obstacle]
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class QuantizationView:
     clipping: ClippingPicture | None
 
 
-def build_quantization_view(section: QuantizationSection) -> QuantizationView:
+def build_quantization_view(section: QuantizationReport) -> QuantizationView:
     """Return what the page shows; what a person must see comes first in every list."""
     audit, calibration = section.audit, section.calibration
     return QuantizationView(
@@ -124,9 +125,9 @@ def build_quantization_view(section: QuantizationSection) -> QuantizationView:
     )
 
 
-def group_obstacles(obstacles: Iterable[ObstacleEntry]) -> list[ObstacleGroup]:
+def group_obstacles(obstacles: Iterable[Obstacle]) -> list[ObstacleGroup]:
     """Return one group per kind, the one with most nodes first."""
-    kinds: dict[str, list[ObstacleEntry]] = {}
+    kinds: dict[str, list[Obstacle]] = {}
     for obstacle in obstacles:
         kinds.setdefault(obstacle.kind, []).append(obstacle)
     groups = [
@@ -161,14 +162,19 @@ def _name_types(runs_in: Iterable[str]) -> str:
     return " and ".join(kind.upper() for kind in runs_in if is_narrow(kind))
 
 
-def _list_bars(audit: AuditEntry) -> tuple[ShareBar, ...]:
-    work = [(layer.runs_in, layer.flops or 0.0) for layer in audit.layers]
-    weights = [(layer.runs_in, layer.weight_bytes or 0.0) for layer in audit.layers]
+def _list_bars(audit: QuantizationAudit) -> tuple[ShareBar, ...]:
+    work = [(layer.runs_in, _measure(layer.flops)) for layer in audit.layers]
+    weights = [(layer.runs_in, _measure(layer.weight_bytes)) for layer in audit.layers]
     bars = (
         ShareBar("Work (FLOPs)", audit.flops_share, _divide(work)),
         ShareBar("Weights (bytes)", audit.weight_bytes_share, _divide(weights)),
     )
     return tuple(bar for bar in bars if bar.segments)
+
+
+def _measure(amount: float | None) -> float:
+    """Return an amount; 0 for one that is not known, and for what can only be damage."""
+    return amount if amount is not None and 0 <= amount < math.inf else 0.0
 
 
 def _divide(amounts: Sequence[tuple[str, float]]) -> tuple[Segment, ...]:
@@ -186,11 +192,11 @@ def _divide(amounts: Sequence[tuple[str, float]]) -> tuple[Segment, ...]:
     )
 
 
-def _list_layers(section: QuantizationSection) -> list[LayerRow]:
+def _list_layers(section: QuantizationReport) -> list[LayerRow]:
     layers = section.audit.layers
-    total = sum(layer.flops or 0.0 for layer in layers)
+    total = sum(_measure(layer.flops) for layer in layers)
 
-    def make_row(layer: LayerEntry) -> LayerRow:
+    def make_row(layer: LayerAudit) -> LayerRow:
         decision = section.decisions.get(layer.node)
         is_left = decision is not None and decision.quantized is None
         return LayerRow(
@@ -198,10 +204,10 @@ def _list_layers(section: QuantizationSection) -> list[LayerRow]:
             layer.op_type,
             layer.runs_in,
             find_kind(layer.runs_in),
-            layer.flops / total if total and layer.flops is not None else None,
+            _measure(layer.flops) / total if total and layer.flops is not None else None,
             tuple(name_obstacle(kind) for kind in dict.fromkeys(layer.obstacles)),
             decision.reason if decision and is_left and not layer.obstacles else "",
         )
 
-    first = sorted(layers, key=lambda layer: (not layer.obstacles, -(layer.flops or 0.0)))
+    first = sorted(layers, key=lambda layer: (not layer.obstacles, -_measure(layer.flops)))
     return [make_row(layer) for layer in first]

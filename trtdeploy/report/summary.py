@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from trtdeploy.report.document import BuildReport
+from trtdeploy.report.json_document import drop_infinities, dump_document
 from trtdeploy.report.outcome import judge_report
 
 
@@ -29,7 +29,6 @@ def summarize_report(
         "headline": judgement.headline,
         "label": judgement.label,
         "status": report.status,
-        # through JSON text: infinite figures become null there, which every reader takes
-        "parity": json.loads(report.parity.model_dump_json()),
+        "parity": drop_infinities(dump_document(report.parity)),
         **{kind: str(place) if place else None for kind, place in written.items()},
     }

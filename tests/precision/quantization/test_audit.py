@@ -12,6 +12,7 @@ from tests.precision.quantization import audited_graphs as graphs
 from trtdeploy.precision.quantization.audit import audit_quantization
 from trtdeploy.precision.quantization.audit_report import ObstacleKind, QuantizationAudit
 from trtdeploy.precision.quantization.audit_verdict import format_share
+from trtdeploy.report.json_document import dump_document
 
 
 def audit(proto: ModelProto) -> QuantizationAudit:
@@ -54,8 +55,8 @@ def test_what_keeps_a_layer_out_of_8_bits(
     found = audit(proto)
     (layer,) = [layer for layer in found.layers if layer.node == node]
     assert layer.runs_in in ("fp32", "fp16")
-    assert kind in {obstacle.kind for obstacle in layer.obstacles}
-    assert any(words in o.detail for o in layer.obstacles if o.kind is kind)
+    assert kind.value in layer.obstacles
+    assert any(words in o.detail for o in found.obstacles if (o.kind, o.node) == (kind.value, node))
     assert found.is_probably_faster is False
     assert kind.title in found.verdict
     assert found.verdict.startswith("This will probably not be faster than FP16, because no layer")
@@ -92,7 +93,8 @@ def test_where_pairs_are_in_the_way(
 ) -> None:
     found = audit(proto)
     (obstacle,) = found.obstacles
-    assert (obstacle.kind, obstacle.node) == (kind, node)
+    assert (obstacle.kind, obstacle.node) == (kind.value, node)
+    assert obstacle.remedy == kind.remedy
     assert words in obstacle.detail
     assert set(runs_in(found).values()) == {"int8"}
 
@@ -131,14 +133,16 @@ def test_plain_model() -> None:
 
 
 def test_document_is_json_with_stable_keys() -> None:
-    document = json.loads(json.dumps(audit(graphs.weight_only()).to_dict()))
+    document = json.loads(json.dumps(dump_document(audit(graphs.weight_only()))))
     assert list(document) == [
         "verdict", "is_probably_faster", "flops_share", "weight_bytes_share", "conversions",
         "unknown_costs", "layers_by_type", "layers", "obstacles",
     ]  # fmt: skip
     (layer,) = document["layers"]
     assert layer["obstacles"] == ["one-operand"]
-    assert set(layer) == {"node", "op_type", "runs_in", "flops", "weight_bytes", "obstacles"}
+    assert set(layer) == {
+        "node", "op_type", "runs_in", "touched", "flops", "weight_bytes", "obstacles",
+    }  # fmt: skip
     (obstacle,) = document["obstacles"]
     assert set(obstacle) == {"kind", "node", "detail", "remedy"}
 

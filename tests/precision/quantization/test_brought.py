@@ -9,7 +9,7 @@ import pytest
 from onnx import ModelProto
 
 from tests.builders import FLOAT16, constant, count_ops, model, op, random_array, value
-from tests.precision.quantized_models import compile_for_rtx, list_quantized_layers, run_plainly
+from tests.precision.quantized_models import compile_for_rtx, name_quantized, run_plainly
 from tests.precision.typed_models import operand_types, type_model
 from trtdeploy.core.dtypes import DType
 
@@ -70,7 +70,7 @@ def test_nothing_is_quantized_twice(tmp_path: Path) -> None:
     plan = typed.quantization
     assert plan is not None
     assert plan.is_empty
-    assert list_quantized_layers(plan) == {"c": DType.INT8}
+    assert name_quantized(plan) == {"c": "int8"}
     assert "not quantized twice" in plan.layers["left"].reason
     assert plan.notes == (
         "the model brings Q/DQ pairs of its own: 1 of 2 layers are quantized by them, and nothing "
@@ -109,7 +109,7 @@ def test_weights_alone_in_8_bits_are_left_and_the_rest_is_quantized(tmp_path: Pa
     plan = typed.quantization
     assert plan is not None
     assert "not one 8-bit type for all" in plan.layers["only_weights"].reason
-    assert list_quantized_layers(plan) == {"free": DType.INT8}
+    assert name_quantized(plan) == {"free": "int8"}
     assert count_ops(result, "QuantizeLinear") == 1
     assert plan.notes == ("the model brings dequantized weights: 1 layers are left as they are",)
 

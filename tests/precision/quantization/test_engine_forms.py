@@ -9,7 +9,7 @@ import pytest
 from onnx import ModelProto, TensorProto
 
 from tests.builders import FLOAT, FLOAT16, constant, model, op, random_array, value
-from tests.precision.quantized_models import compile_for_rtx, list_quantized_layers, quantize
+from tests.precision.quantized_models import compile_for_rtx, name_quantized, quantize
 from trtdeploy.precision.quantization.planning import ENGINE_LIMITS
 from trtdeploy.precision.quantization.scheme import FP8_E5M2
 from trtdeploy.precision.recipe import RECIPES
@@ -54,7 +54,7 @@ def test_every_form_builds(recipe: str, tmp_path: Path) -> None:
     proto, feeds = all_forms()
     pins = [f"{RECIPES[recipe].quantized.name}:layer*"]  # type: ignore[union-attr]
     found = quantize(proto, tmp_path, feeds, recipe, pins=pins)
-    assert len(list_quantized_layers(found.plan)) == len(FORMS)
+    assert len(name_quantized(found.plan)) == len(FORMS)
     assert compile_for_rtx(found.proto, feeds) == ""
 
 

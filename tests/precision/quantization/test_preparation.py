@@ -13,7 +13,7 @@ from tests.precision.quantized_models import (
     conv_weight,
     image_feeds,
     image_model,
-    list_quantized_layers,
+    name_quantized,
     pair_of,
     quantize,
     run_plainly,
@@ -68,4 +68,4 @@ def test_scales_fit_the_fused_weights(tmp_path: Path) -> None:
     found = quantize(exported(), tmp_path, image_feeds())
     assert [axis_of(pair_of(found.proto, name, 1)) for name in ("c", "d", "product")] == [0, 0, 1]
     assert count_ops(found.proto, "Add") == 0
-    assert len(found.plan.weights) == len(list_quantized_layers(found.plan)) == 3
+    assert len(found.plan.weights) == len(name_quantized(found.plan)) == 3

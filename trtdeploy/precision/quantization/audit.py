@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from trtdeploy.graph.index import ModelIndex, build_index
@@ -45,9 +46,8 @@ def audit_graph(index: ModelIndex, costs: Mapping[str, LayerCost | None]) -> Qua
         index: The index of a model whose constants are initializers.
         costs: Cost by node name, from ``measure_layer_costs``.
     """
-    layers = audit_layers(index, costs)
+    layers, own = audit_layers(index, costs)
     placement = audit_placement(index)
-    own = [obstacle for layer in layers for obstacle in layer.obstacles]
     obstacles = tuple(dict.fromkeys((*own, *placement.obstacles)))
     verdict = judge_audit(layers, obstacles, placement.conversions)
     shares = measure_shares(layers)
@@ -58,6 +58,7 @@ def audit_graph(index: ModelIndex, costs: Mapping[str, LayerCost | None]) -> Qua
         weight_bytes_share=shares.weight_bytes,
         conversions=placement.conversions,
         unknown_costs=sum(layer.flops is None for layer in layers),
+        layers_by_type=dict(Counter(layer.runs_in for layer in layers).most_common()),
         layers=tuple(layers),
         obstacles=obstacles,
     )

@@ -26,20 +26,31 @@ _FLOATS = {
 _OPERANDS = ("data", "weight")
 
 
-def audit_layers(index: ModelIndex, costs: Mapping[str, LayerCost | None]) -> list[LayerAudit]:
-    """Return one entry per Conv, ConvTranspose, Gemm and MatMul, in graph order."""
-    return [
-        _audit_layer(index, scope, node, costs.get(name_of(node)))
-        for scope, node in index.nodes()
-        if is_layer(node)
-    ]
+def audit_layers(
+    index: ModelIndex, costs: Mapping[str, LayerCost | None]
+) -> tuple[list[LayerAudit], list[Obstacle]]:
+    """Return one entry per Conv, ConvTranspose, Gemm and MatMul, in graph order.
+
+    Returns:
+        The layers, and what is in the way of them.
+    """
+    layers, obstacles = [], []
+    for scope, node in index.nodes():
+        if is_layer(node):
+            operands = [trace_operand(index, scope, name) for name in node.input[:2]]
+            found = list(_find_obstacles(node, operands))
+            layers.append(_audit_layer(scope, node, costs.get(name_of(node)), operands, found))
+            obstacles += found
+    return layers, obstacles
 
 
 def _audit_layer(
-    index: ModelIndex, scope: Scope, node: NodeProto, cost: LayerCost | None
+    scope: Scope,
+    node: NodeProto,
+    cost: LayerCost | None,
+    operands: list[Operand],
+    obstacles: list[Obstacle],
 ) -> LayerAudit:
-    operands = [trace_operand(index, scope, name) for name in node.input[:2]]
-    obstacles = tuple(_find_obstacles(node, operands))
     found = {operand.dequantizer.stored for operand in operands if operand.dequantizer}
     touched = bool(found)
     kernel = _KERNELS.get(found.pop(), "") if len(found) == 1 else ""
@@ -51,7 +62,7 @@ def _audit_layer(
         touched=touched,
         flops=cost.flops if cost else None,
         weight_bytes=cost.weight_bytes if cost else None,
-        obstacles=obstacles,
+        obstacles=tuple(obstacle.kind for obstacle in obstacles),
     )
 
 
@@ -70,8 +81,7 @@ def _find_obstacles(node: NodeProto, operands: list[Operand]) -> Iterator[Obstac
         yield from _find_between(name, label, operand)
     if len(quantized) < len(operands):
         missing = next(o for o in operands if o.dequantizer is None)
-        yield Obstacle(
-            ObstacleKind.ONE_OPERAND,
+        yield ObstacleKind.ONE_OPERAND.at(
             name,
             f"only {quote(quantized[0].node)} quantizes an operand of {quote(node)}; "
             f"{missing.name!r} stays in floating point",
@@ -79,26 +89,21 @@ def _find_obstacles(node: NodeProto, operands: list[Operand]) -> Iterator[Obstac
         return
     first, second = quantized
     if first.stored is not second.stored:
-        yield Obstacle(
-            ObstacleKind.MIXED_TYPES,
+        yield ObstacleKind.MIXED_TYPES.at(
             name,
             f"{quote(node)} reads {first.stored.label} from {name_of(first.node)!r} and "
             f"{second.stored.label} from {name_of(second.node)!r}",
         )
     elif first.stored not in _KERNELS:
-        yield Obstacle(
-            ObstacleKind.NO_KERNEL, name, f"no kernel multiplies {first.stored.label} operands"
-        )
+        yield ObstacleKind.NO_KERNEL.at(name, f"no kernel multiplies {first.stored.label} operands")
     for source in quantized:
         if source.has_zero_point:
-            yield Obstacle(
-                ObstacleKind.ZERO_POINT,
+            yield ObstacleKind.ZERO_POINT.at(
                 name,
                 f"{name_of(source.node)!r} has a zero point other than 0",
             )
         if source.has_bad_scale:
-            yield Obstacle(
-                ObstacleKind.BAD_SCALE,
+            yield ObstacleKind.BAD_SCALE.at(
                 name,
                 f"{name_of(source.node)!r} has a scale that is 0, negative or not finite",
             )
@@ -110,15 +115,13 @@ def _find_between(name: str, label: str, operand: Operand) -> Iterator[Obstacle]
         return
     start = name_of(operand.dequantizer.node)
     if operand.cast is not None:
-        yield Obstacle(
-            ObstacleKind.CAST_BETWEEN,
+        yield ObstacleKind.CAST_BETWEEN.at(
             name,
             f"the Cast {name_of(operand.cast)!r} stands between {start!r} and the {label} of "
             f"{name!r}",
         )
     if operand.arithmetic is not None:
-        yield Obstacle(
-            ObstacleKind.ARITHMETIC_BETWEEN,
+        yield ObstacleKind.ARITHMETIC_BETWEEN.at(
             name,
             f"{quote(operand.arithmetic)} computes between {start!r} and the {label} of {name!r}",
         )
@@ -131,14 +134,12 @@ def _find_scale_obstacles(node: NodeProto, operands: list[Operand]) -> Iterator[
             continue
         where = name_of(source.node)
         if source.is_blocked:
-            yield Obstacle(
-                ObstacleKind.BLOCKED_SCALE,
+            yield ObstacleKind.BLOCKED_SCALE.at(
                 name_of(node),
                 f"{where!r} has a scale per block within a channel",
             )
         elif not source.is_constant:
-            yield Obstacle(
-                ObstacleKind.PER_CHANNEL_ACTIVATION,
+            yield ObstacleKind.PER_CHANNEL_ACTIVATION.at(
                 name_of(node),
                 f"{where!r} scales an activation along axis {source.axis}",
             )
@@ -154,8 +155,7 @@ def _check_axis(
     axis = _follow_axis(source.axis, rank, operand)
     right = _output_axis(node, slot, rank)
     if rank and axis is not None and axis != right:
-        yield Obstacle(
-            ObstacleKind.WRONG_AXIS,
+        yield ObstacleKind.WRONG_AXIS.at(
             name_of(node),
             f"{name_of(source.node)!r} scales the weight of {quote(node)} along axis {axis}; its "
             f"output channels are axis {right}",

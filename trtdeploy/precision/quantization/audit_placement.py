@@ -94,21 +94,18 @@ def _is_read_in_floating_point(scope: Scope, node: NodeProto) -> bool:
 def _check_numbers(index: ModelIndex, scope: Scope, node: NodeProto) -> Iterator[Obstacle]:
     found = read_dequantizer(index, scope, node)
     if found.has_bad_scale:
-        yield Obstacle(
-            ObstacleKind.BAD_SCALE,
+        yield ObstacleKind.BAD_SCALE.at(
             name_of(node),
             f"the scale {node.input[1]!r} of {name_of(node)!r} holds a value that is 0, negative "
             "or not finite",
         )
     if found.has_zero_point:
-        yield Obstacle(
-            ObstacleKind.ZERO_POINT,
+        yield ObstacleKind.ZERO_POINT.at(
             name_of(node),
             f"the zero point {node.input[2]!r} of {name_of(node)!r} is not 0",
         )
     if is_dequantizer(node) and found.stored is DType.INT32:
-        yield Obstacle(
-            ObstacleKind.INTEGER_BIAS,
+        yield ObstacleKind.INTEGER_BIAS.at(
             name_of(node),
             f"{name_of(node)!r} dequantizes the int32 constant {node.input[0]!r}",
         )
@@ -125,8 +122,7 @@ def _find_separated_activation(scope: Scope, quantizer: NodeProto) -> Iterator[O
         users = list(iterate_readers(scope, reader.output[0]))
         activation = next((user for user in users if user.op_type in ACTIVATIONS), None)
         if activation is not None:
-            yield Obstacle(
-                ObstacleKind.BEFORE_ACTIVATION,
+            yield ObstacleKind.BEFORE_ACTIVATION.at(
                 name_of(layer),
                 f"{name_of(quantizer)!r} quantizes the result of {quote(layer)} before "
                 f"{quote(activation)}",
@@ -156,8 +152,7 @@ def _find_round_trip(scope: Scope, quantizer: NodeProto) -> Iterator[Obstacle]:
         return
     if any(reader.op_type in ACTIVATIONS for reader in readers):
         return  # a separated activation; named as that
-    yield Obstacle(
-        ObstacleKind.ROUND_TRIP,
+    yield ObstacleKind.ROUND_TRIP.at(
         name_of(quantizer),
         f"{name_of(quantizer)!r} quantizes a value that only {quote(readers[0])} reads, in "
         "floating point",
@@ -177,8 +172,7 @@ def _find_quantized_branches(scope: Scope, add: NodeProto) -> Iterator[Obstacle]
         sources.append((quantizer, _find_layer_before(scope, quantizer.input[0])))
     for quantizer, layer in sources:
         if layer is not None:
-            yield Obstacle(
-                ObstacleKind.BOTH_BRANCHES,
+            yield ObstacleKind.BOTH_BRANCHES.at(
                 name_of(add),
                 f"both operands of {quote(add)} are quantized; without {name_of(quantizer)!r} it "
                 f"would be computed in the kernel of {quote(layer)}",
@@ -199,8 +193,7 @@ def _find_different_scales(index: ModelIndex, scope: Scope, node: NodeProto) -> 
     first = found[0]
     for other in found[1:]:
         if not _have_same_scale(first, other):
-            yield Obstacle(
-                ObstacleKind.CONCAT_SCALES,
+            yield ObstacleKind.CONCAT_SCALES.at(
                 name_of(node),
                 f"{quote(node)} joins the scales of {name_of(first.node)!r} and "
                 f"{name_of(other.node)!r}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -25,6 +25,10 @@ class ObstacleKind(Enum):
     BOTH_BRANCHES = "both-branches"
     CONCAT_SCALES = "concat-scales"
     ROUND_TRIP = "round-trip"
+
+    def at(self, node: str, detail: str) -> Obstacle:
+        """Return an obstacle of this kind."""
+        return Obstacle(self.value, node, detail, self.remedy)
 
     @property
     def remedy(self) -> str:
@@ -83,23 +87,16 @@ class Obstacle:
     """One thing that costs speed or accuracy.
 
     Attributes:
-        kind: What it is.
+        kind: Value of an ``ObstacleKind``; a file of a later version may name another.
         node: The node it concerns: a layer, an Add, a Concat, or a Q/DQ node.
         detail: One sentence without a full stop, naming nodes and values.
+        remedy: What to do about it.
     """
 
-    kind: ObstacleKind
+    kind: str
     node: str
     detail: str
-
-    def to_dict(self) -> dict[str, str]:
-        """Return plain strings, as reports store them."""
-        return {
-            "kind": self.kind.value,
-            "node": self.node,
-            "detail": self.detail,
-            "remedy": self.kind.remedy,
-        }
+    remedy: str
 
 
 @dataclass(frozen=True)
@@ -111,34 +108,24 @@ class LayerAudit:
         op_type: Its operator.
         runs_in: ``int8``, ``fp8``, or the floating-point type: ``fp16``, ``bf16``, ``fp32``.
         touched: At least one operand comes from DequantizeLinear, however far away.
-        flops: Work of one run; None when sizes are not known.
+        flops: Work of one run, which may be more than 64 bits hold; None when sizes are not
+            known.
         weight_bytes: Bytes of its constant in floating point; None when sizes are not known.
-        obstacles: What keeps it out of 8 bits, or disturbs it there.
+        obstacles: Kinds of what keeps it out of 8 bits, or disturbs it there.
     """
 
     node: str
     op_type: str
     runs_in: str
     touched: bool
-    flops: int | None
-    weight_bytes: int | None
-    obstacles: tuple[Obstacle, ...]
+    flops: float | None
+    weight_bytes: float | None
+    obstacles: tuple[str, ...]
 
     @property
     def is_quantized(self) -> bool:
         """True when it runs in 8 bits."""
         return self.runs_in in ("int8", "fp8")
-
-    def to_dict(self) -> dict[str, object]:
-        """Return plain values, as reports store them."""
-        return {
-            "node": self.node,
-            "op_type": self.op_type,
-            "runs_in": self.runs_in,
-            "flops": self.flops,
-            "weight_bytes": self.weight_bytes,
-            "obstacles": [obstacle.kind.value for obstacle in self.obstacles],
-        }
 
 
 @dataclass(frozen=True)
@@ -153,6 +140,7 @@ class QuantizationAudit:
         weight_bytes_share: Likewise for the bytes of weights.
         conversions: Q/DQ nodes that cost a pass over a tensor of their own.
         unknown_costs: Layers whose sizes are not known; they are in no share.
+        layers_by_type: How many layers run in each type, the most frequent first.
         layers: Every layer, in graph order.
         obstacles: Every obstacle, those of the layers included.
     """
@@ -163,6 +151,7 @@ class QuantizationAudit:
     weight_bytes_share: float | None
     conversions: int
     unknown_costs: int
+    layers_by_type: Mapping[str, int]
     layers: tuple[LayerAudit, ...]
     obstacles: tuple[Obstacle, ...]
 
@@ -170,21 +159,3 @@ class QuantizationAudit:
     def is_quantized(self) -> bool:
         """True when a layer runs in 8 bits, or was meant to."""
         return any(layer.touched for layer in self.layers)
-
-    def count_by_type(self) -> dict[str, int]:
-        """Return how many layers run in each type, the most frequent first."""
-        return dict(Counter(layer.runs_in for layer in self.layers).most_common())
-
-    def to_dict(self) -> dict[str, object]:
-        """Return plain values with stable keys, as ``report.json`` stores them."""
-        return {
-            "verdict": self.verdict,
-            "is_probably_faster": self.is_probably_faster,
-            "flops_share": self.flops_share,
-            "weight_bytes_share": self.weight_bytes_share,
-            "conversions": self.conversions,
-            "unknown_costs": self.unknown_costs,
-            "layers_by_type": self.count_by_type(),
-            "layers": [layer.to_dict() for layer in self.layers],
-            "obstacles": [obstacle.to_dict() for obstacle in self.obstacles],
-        }

@@ -24,7 +24,7 @@ MOST_BROKEN_SHARE = 0.5
 """Part of the 8-bit layers whose fusion may be broken. Rule of thumb: a broken fusion writes and
 reads the result once more, about what the layer saves."""
 
-_BREAKS_FUSION = (ObstacleKind.BEFORE_ACTIVATION, ObstacleKind.BOTH_BRANCHES)
+_BREAKS_FUSION = (ObstacleKind.BEFORE_ACTIVATION.value, ObstacleKind.BOTH_BRANCHES.value)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _find_reasons(
         kinds = Counter(o.kind for o in obstacles if o.kind in _BREAKS_FUSION)
         reasons.append(
             f"fusions are broken in {len(broken)} place{'s' if len(broken) > 1 else ''}: "
-            f"{kinds.most_common(1)[0][0].title}"
+            f"{ObstacleKind(kinds.most_common(1)[0][0]).title}"
         )
     return reasons
 
@@ -119,18 +119,18 @@ def _measure_relative_time(layers: Sequence[LayerAudit]) -> float:
 
 def _describe_main_obstacle(layers: Sequence[LayerAudit]) -> str:
     """Return the obstacle that keeps most work out of 8 bits, with an example."""
-    work: Counter[ObstacleKind] = Counter()
-    nodes: dict[ObstacleKind, list[str]] = {}
+    work: dict[str, float] = {}
+    nodes: dict[str, list[str]] = {}
     for layer in layers:
-        for kind in dict.fromkeys(o.kind for o in layer.obstacles):
-            work[kind] += layer.flops or 1
+        for kind in dict.fromkeys(layer.obstacles):
+            work[kind] = work.get(kind, 0) + (layer.flops or 1)
             nodes.setdefault(kind, []).append(layer.node)
     if not work:
         return ""
-    kind = work.most_common(1)[0][0]
+    kind = max(work, key=work.__getitem__)
     count = len(nodes[kind])
     rest = f" and {count - 1} more" if count > 1 else ""
-    return f": {kind.title} ({nodes[kind][0]!r}{rest})"
+    return f": {ObstacleKind(kind).title} ({nodes[kind][0]!r}{rest})"
 
 
 def _name_types(quantized: Sequence[LayerAudit]) -> str:

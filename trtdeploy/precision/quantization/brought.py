@@ -47,7 +47,7 @@ def find_brought_layers(index: ModelIndex, layers: Mapping[str, Layer]) -> dict[
         reason = f"the model brings {brought[0][1].name!r} in front of it"
         if kind is None:
             reason += ", but not one 8-bit type for all of its operands"
-        found[name] = LayerDecision(kind, BROUGHT_RULE, reason)
+        found[name] = LayerDecision(None if kind is None else kind.name, BROUGHT_RULE, reason)
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trtdeploy.core.dtypes import DType
-from trtdeploy.precision.quantization.scheme import QuantizedType
+from trtdeploy.precision.quantization.scheme import QUANTIZED_TYPES, QuantizedType
 
 RECIPE_RULE = "recipe"
 """The rule of a decision that no rule objected to."""
@@ -17,14 +17,20 @@ class LayerDecision:
     """What becomes of one layer: a Conv, ConvTranspose, Gemm or MatMul.
 
     Attributes:
-        quantized: The type its operands are quantized to; None leaves the layer as it was.
+        quantized: Name of the type its operands are quantized to; None leaves the layer as it
+            was.
         rule: Class name of the rule that decided, or ``recipe``.
         reason: Why, in words a report can print.
     """
 
-    quantized: QuantizedType | None
+    quantized: str | None
     rule: str
     reason: str
+
+    @property
+    def kind(self) -> QuantizedType | None:
+        """The type of that name."""
+        return None if self.quantized is None else QUANTIZED_TYPES[self.quantized]
 
 
 @dataclass(frozen=True)
@@ -42,10 +48,6 @@ class _QuantizedInput:
     slot: int
     tensor: str
     kind: QuantizedType
-
-    def to_dict(self) -> dict[str, object]:
-        """Return plain data."""
-        return {**vars(self), "kind": self.kind.name}
 
 
 @dataclass(frozen=True)
@@ -95,20 +97,3 @@ class QuantizationPlan:
     def is_empty(self) -> bool:
         """True when nothing is to be inserted."""
         return not self.operands and not self.weights
-
-    def to_dict(self) -> dict[str, object]:
-        """Return plain data for manifests and reports."""
-        return {
-            "layers": {
-                name: {
-                    "quantized": decision.quantized.name if decision.quantized else None,
-                    "rule": decision.rule,
-                    "reason": decision.reason,
-                }
-                for name, decision in self.layers.items()
-            },
-            "operands": [operand.to_dict() for operand in self.operands],
-            "weights": [weight.to_dict() for weight in self.weights],
-            "measured": list(self.measured),
-            "notes": list(self.notes),
-        }

@@ -80,9 +80,9 @@ def plan_quantization(
     decisions = _decide(context)
     _check_quantizing_pins(context, decisions)
     new = {
-        name: decision.quantized
+        name: decision.kind
         for name, decision in decisions.items()
-        if decision.quantized is not None and decision.rule != BROUGHT_RULE
+        if decision.kind is not None and decision.rule != BROUGHT_RULE
     }
     placement = OperandPlacement(index, layers, new, _find_fp32_nodes(precision))
     operands = placement.list_operands()
@@ -135,11 +135,13 @@ def _decide(context: LayerContext) -> dict[str, LayerDecision]:
 def _quantize(context: LayerContext, layer: Layer) -> LayerDecision:
     pin = context.pinned.get(layer.name)
     if pin is not None and pin.kind is not None:
-        return LayerDecision(pin.kind, "pin", f"pinned to {pin.precision.upper()} by {pin.text!r}")
+        return LayerDecision(
+            pin.kind.name, "pin", f"pinned to {pin.precision.upper()} by {pin.text!r}"
+        )
     reason = f"recipe {context.precision.recipe.name}"
     if layer.axis_reason:
         reason += f"; {layer.axis_reason}"
-    return LayerDecision(context.kind, RECIPE_RULE, reason)
+    return LayerDecision(context.kind.name, RECIPE_RULE, reason)
 
 
 def _check_pins(pinned: Mapping[str, Pin], recipe: Recipe) -> None:

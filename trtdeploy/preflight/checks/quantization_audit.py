@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trtdeploy.graph.layer_costs import measure_layer_costs
 from trtdeploy.precision.quantization.audit import audit_graph
-from trtdeploy.precision.quantization.audit_report import Obstacle, ObstacleKind, QuantizationAudit
+from trtdeploy.precision.quantization.audit_report import ObstacleKind, QuantizationAudit
 from trtdeploy.preflight.context import CheckContext
 from trtdeploy.preflight.finding import (
     WHOLE_GRAPH,
@@ -71,21 +71,18 @@ def _audit(context: CheckContext) -> QuantizationAudit:
 def _describe_obstacles(audit: QuantizationAudit) -> str:
     """Return the most frequent kinds with a count and an example each."""
     counts = _count_kinds(audit)
-    examples: dict[object, Obstacle] = {}
-    for obstacle in audit.obstacles:
-        examples.setdefault(obstacle.kind, obstacle)
+    examples = {obstacle.kind: obstacle.detail for obstacle in reversed(audit.obstacles)}
     return "; ".join(
-        f"{kind.value} ({count}x, {examples[kind].detail})"
-        for kind, count in counts.most_common(_SHOWN)
+        f"{kind} ({count}x, {examples[kind]})" for kind, count in counts.most_common(_SHOWN)
     )
 
 
 def _suggest(audit: QuantizationAudit) -> str:
-    remedies = [kind.remedy for kind, _ in _count_kinds(audit).most_common(_SHOWN)]
+    remedies = [ObstacleKind(kind).remedy for kind, _ in _count_kinds(audit).most_common(_SHOWN)]
     return " ".join(remedies) or "Nothing to do; the report lists every layer."
 
 
-def _count_kinds(audit: QuantizationAudit) -> Counter[ObstacleKind]:
+def _count_kinds(audit: QuantizationAudit) -> Counter[str]:
     """Count what is in the way; a finding of its own says that integer biases are folded."""
     kinds = [obstacle.kind for obstacle in audit.obstacles]
-    return Counter(kind for kind in kinds if kind is not ObstacleKind.INTEGER_BIAS)
+    return Counter(kind for kind in kinds if kind != ObstacleKind.INTEGER_BIAS.value)
