@@ -50,7 +50,7 @@ def test_quantized_layers_are_counted_as_such() -> None:
     assert typed.plan.dtype_of("c") is DType.FLOAT16
     assert typed.quantization is not None
     assert typed.quantization.measured == ("x", "m")
-    assert typed.quantization.weights[0] == QuantizedWeight("c", 1, "w", 0, INT8)
+    assert typed.quantization.weights[0] == QuantizedWeight("c", 1, "w", INT8, axis=0)
 
 
 def test_recipes_without_quantization_have_no_such_plan() -> None:

@@ -134,7 +134,7 @@ DAMAGE = {
     ),
     "unknown key of data": (
         lambda document: document["data"][0].update(real=True),
-        r"data\.0\.real: Unexpected keyword argument",
+        r"data\.0\.real: Extra inputs",
     ),
     "text for a count": (
         lambda document: document["data"][0].update(samples="5"),

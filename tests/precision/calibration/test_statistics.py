@@ -35,7 +35,7 @@ def make_statistics(
     histograms = {name: count(rng.standard_t(4, 5000)) for name in tensors}
     if "dead" in histograms:
         histograms["dead"] = count(np.zeros(5000))
-    data = CalibrationData(f"calib{seed}.npz (5 samples)", f"{seed:064x}", 5, (), synthetic=False)
+    data = CalibrationData(f"calib{seed}.npz (5 samples)", f"{seed:064x}", 5)
     return CalibrationStatistics(model, histograms, (data,), ("assumed",))
 
 
@@ -118,7 +118,7 @@ def test_selecting_names_what_is_missing() -> None:
 def test_made_up_and_skipped_samples_are_flagged() -> None:
     first = make_statistics()
     skipped = replace(first.data[0], skipped=("calib.npz, sample 3: NaN",), sha256="c" * 64)
-    made_up = replace(first.data[0], synthetic=True, sha256="d" * 64)
+    made_up = replace(first.data[0], is_synthetic=True, sha256="d" * 64)
     merged = merge_statistics(
         [first, replace(first, data=(skipped,)), replace(first, data=(made_up,))]
     )

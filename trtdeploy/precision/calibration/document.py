@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -19,13 +18,7 @@ from trtdeploy.precision.calibration.histogram_text import (
     parse_histogram,
 )
 from trtdeploy.precision.calibration.methods import MethodChoice, find_threshold
-from trtdeploy.precision.calibration.statistics import (
-    CalibrationData,
-    CalibrationStatistics,
-    Count,
-    Sha256,
-    Text,
-)
+from trtdeploy.precision.calibration.statistics import CalibrationData, CalibrationStatistics
 from trtdeploy.precision.quantization.scheme import INT8, QuantizedType
 
 SCHEMA_VERSION: Final = 1
@@ -37,9 +30,14 @@ _ABOUT = (
     "Magnitudes of a model's tensors over sample inputs. Thresholds are shown for people; "
     "trtdeploy computes them again from the histograms, by whichever method is asked for."
 )
+_LARGEST_COUNT = 2**53
+_LONGEST_NAME = 16384
 _LONGEST_PLACE = 200
 _LONGEST_VALUE = 60
 
+_Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+_Count = Annotated[int, Field(ge=0, le=_LARGEST_COUNT)]
+_Text = Annotated[str, Field(max_length=_LONGEST_NAME)]
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -47,10 +45,19 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
 
+class _Data(_Part):
+    # the domain's own class knows no bounds, and no pydantic
+    description: _Text
+    sha256: _Sha256
+    samples: _Count
+    skipped: tuple[_Text, ...]
+    synthetic: bool
+
+
 class _Choice(_Part):
-    kind: Text
-    default: Text
-    by_tensor: tuple[tuple[Text, Text], ...]
+    kind: _Text
+    default: _Text
+    by_tensor: tuple[tuple[_Text, _Text], ...]
     percentile: _Number
 
 
@@ -60,22 +67,22 @@ class _Tensor(_Part):
     maximum: _Number | None
     one_sided: bool
     always_zero: bool
-    count: Count
-    method: Text
+    count: _Count
+    method: _Text
     threshold: _Number
-    thresholds: dict[Text, _Number]
+    thresholds: dict[_Text, _Number]
     first_bin: Annotated[int, Field(ge=0, lt=FINITE_BINS)]
     counts: Annotated[str, Field(max_length=LONGEST_TEXT)]
 
 
 class _Document(_Part):
     schema_version: int
-    about: Text
-    model_sha256: Sha256
-    data: tuple[CalibrationData, ...]
+    about: _Text
+    model_sha256: _Sha256
+    data: tuple[_Data, ...]
     methods: _Choice
-    notes: tuple[Text, ...]
-    tensors: Annotated[dict[Text, _Tensor], Field(max_length=MOST_TENSORS)]
+    notes: tuple[_Text, ...]
+    tensors: Annotated[dict[_Text, _Tensor], Field(max_length=MOST_TENSORS)]
 
 
 class _Version(BaseModel):
@@ -135,9 +142,11 @@ def format_statistics(
         "model_sha256": statistics.model_sha256,
         "data": [
             {
-                **asdict(data),
                 "description": _to_valid(data.description),
+                "sha256": data.sha256,
+                "samples": data.samples,
                 "skipped": [_to_valid(text) for text in data.skipped],
+                "synthetic": data.is_synthetic,
             }
             for data in statistics.data
         ],
@@ -210,7 +219,11 @@ def parse_statistics(raw: bytes, label: str) -> CalibrationStatistics:
     for name, tensor in document.tensors.items():
         place = f"{label}: tensors.{ascii(name)[1:-1][:_LONGEST_PLACE]}"
         histograms[name] = _read_histogram(tensor, place, hint)
-    return CalibrationStatistics(document.model_sha256, histograms, document.data, document.notes)
+    data = tuple(
+        CalibrationData(d.description, d.sha256, d.samples, d.skipped, d.synthetic)
+        for d in document.data
+    )
+    return CalibrationStatistics(document.model_sha256, histograms, data, document.notes)
 
 
 def _read_histogram(tensor: _Tensor, place: str, hint: str) -> MagnitudeHistogram:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
-
-from pydantic import ConfigDict, Field
 
 from trtdeploy.core.errors import InputError, UsageError
 from trtdeploy.precision.calibration.histogram import MagnitudeHistogram
@@ -15,12 +12,6 @@ from trtdeploy.precision.calibration.methods import MethodChoice, find_threshold
 from trtdeploy.precision.quantization.scheme import INT8, QuantizedType
 
 _MOST_NAMED = 5
-
-
-Text = Annotated[str, Field(max_length=16384)]
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Count = Annotated[int, Field(ge=0, le=2**53)]
-"""What is accepted from ``calibration.json``."""
 
 
 @dataclass(frozen=True)
@@ -32,16 +23,14 @@ class CalibrationData:
         sha256: Of the files; of synthetic data, of what it was made from.
         samples: How many samples were counted.
         skipped: Samples left out because of NaN or infinity: file, index, where it was found.
-        synthetic: The samples were made up.
+        is_synthetic: The samples were made up.
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=True, extra="forbid")
-
-    description: Text
-    sha256: Sha256
-    samples: Count
-    skipped: tuple[Text, ...]
-    synthetic: bool
+    description: str
+    sha256: str
+    samples: int
+    skipped: tuple[str, ...] = ()
+    is_synthetic: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,7 +62,7 @@ class CalibrationStatistics:
     @property
     def is_synthetic(self) -> bool:
         """True when any samples were made up: thresholds prove nothing then."""
-        return any(data.synthetic for data in self.data)
+        return any(data.is_synthetic for data in self.data)
 
     @property
     def always_zero(self) -> tuple[str, ...]:
