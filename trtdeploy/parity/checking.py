@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
+from trtdeploy.config.recipe import FP32
 from trtdeploy.core.errors import ExecutionError, FeedError
 from trtdeploy.core.tensors import format_shape
 from trtdeploy.parity.batch import BatchLayout, count_samples, join_parts, split_feeds
@@ -166,7 +167,7 @@ class _Check:
                 "not checked"
             )
             return
-        strict = make_tolerance_provider("fp32")
+        strict = make_tolerance_provider(FP32)
         for who, run, tolerance in (
             ("reference", self._reference, strict),
             ("candidate", self._candidate, self._plan.tolerance),
