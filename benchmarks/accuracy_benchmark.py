@@ -18,6 +18,7 @@ from benchmarks.accuracy_models import SEED, AccuracyModel, list_models
 from benchmarks.environments import ROOT
 from benchmarks.tables import render_table
 from trtdeploy.config.calibration import CALIBRATION_METHODS
+from trtdeploy.config.recipe import RECIPES, Recipe
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.loading import load_model
@@ -28,7 +29,6 @@ from trtdeploy.precision.calibration.methods import MethodChoice
 from trtdeploy.precision.calibration.statistics import CalibrationStatistics
 from trtdeploy.precision.quantization.planning import plan_quantization
 from trtdeploy.precision.quantization.preparation import prepare_for_quantization
-from trtdeploy.precision.recipe import RECIPES, Recipe
 from trtdeploy.precision.typed_model import apply_recipe
 
 

@@ -15,12 +15,12 @@ import numpy as np
 from benchmarks.parity_report import BASELINE, EMULATED, OPTIMIZED, SpeedResult
 from benchmarks.tools import PROGRAMS
 from trtdeploy.backends.numpy_types import to_numpy_type
+from trtdeploy.config.recipe import find_recipe
 from trtdeploy.core.tensors import Shape, TensorSpec
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.saving import save_model
 from trtdeploy.precision.emulation import emulate_model
-from trtdeploy.precision.recipe import find_recipe
 from trtdeploy.precision.typed_model import apply_recipe
 
 IMAGE = 640

@@ -16,10 +16,10 @@ from benchmarks.parity_report import MemoryResult
 from benchmarks.processes import Command
 from benchmarks.rounds import run_in_turn
 from benchmarks.tools import PROGRAMS
+from trtdeploy.config.recipe import find_recipe
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.saving import save_model
-from trtdeploy.precision.recipe import find_recipe
 from trtdeploy.precision.typed_model import apply_recipe
 
 SAMPLES = (8, 64, 512)

@@ -6,6 +6,7 @@ Calibrates, writes the Q/DQ model, and ``calibration.json`` beside it, as a buil
 import sys
 from pathlib import Path
 
+from trtdeploy.config.recipe import find_recipe
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.loading import load_model
@@ -16,7 +17,6 @@ from trtdeploy.precision.calibration.document import save_statistics
 from trtdeploy.precision.calibration.methods import MethodChoice
 from trtdeploy.precision.quantization.planning import plan_quantization
 from trtdeploy.precision.quantization.preparation import prepare_for_quantization
-from trtdeploy.precision.recipe import find_recipe
 from trtdeploy.precision.typed_model import apply_recipe
 
 source, target, data, method = sys.argv[1:]

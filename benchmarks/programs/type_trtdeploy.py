@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
+from trtdeploy.config.recipe import find_recipe
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.saving import save_model
-from trtdeploy.precision.recipe import find_recipe
 from trtdeploy.precision.typed_model import apply_recipe
 
 typed = apply_recipe(load_model(sys.argv[1]), find_recipe("fp16"))

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from trtdeploy.backends.engine_builder import build_engine
 from trtdeploy.backends.request import CompileOptions, CompileRequest, CompileResult
+from trtdeploy.config.recipe import FP32, RECIPES
 
 from .standin import VERSIONS, LayerContent, NetworkContent, StandinModule, TensorContent
 
@@ -37,12 +38,13 @@ def run_build(
 ) -> Build:
     """Build with options of `CompileOptions` and fields of `CompileRequest`."""
     phases: list[str] = []
+    recipe = RECIPES[fields.get("recipe", FP32.name)]
     request = CompileRequest(
         module=trt.__name__,
         model_path=str(folder / "model.onnx"),
         engine_path=str(folder / "model.engine"),
         options=CompileOptions(**(options or {})),
-        **fields,
+        **{"weak_flags": recipe.weak_flags, **fields},
     )
     return Build(build_engine(trt, request, phases.append), phases)
 

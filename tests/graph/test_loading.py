@@ -24,11 +24,11 @@ from tests.builders import (
     save,
     value,
 )
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.core.errors import ModelFileError, TrtdeployError
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.saving import save_model
 from trtdeploy.graph.stored_tensors import INLINE_BYTES
-from trtdeploy.precision.recipe import RECIPES
 from trtdeploy.precision.typed_model import apply_recipe
 
 LARGE = INLINE_BYTES // 4 + 1

@@ -21,10 +21,10 @@ from tests.builders import (
     save,
     value,
 )
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.core.errors import ModelFileError, UsageError
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.saving import save_model
-from trtdeploy.precision.recipe import RECIPES
 from trtdeploy.precision.typed_model import apply_recipe
 
 WIDTH = 40
@@ -132,7 +132,7 @@ import resource, sys
 from pathlib import Path
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.saving import save_model
-from trtdeploy.precision.recipe import RECIPES
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.precision.typed_model import apply_recipe
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -6,10 +6,10 @@ import onnx
 from onnx import numpy_helper
 
 from tests.pipeline.models import save_convnet
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.saving import save_model
 from trtdeploy.graph.structure import has_same_structure
-from trtdeploy.precision.recipe import RECIPES
 from trtdeploy.precision.typed_model import apply_recipe
 
 

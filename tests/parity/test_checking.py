@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from trtdeploy.config.batch_layout import BatchLayout
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.core.errors import ExecutionError, InputError
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange, ValueRange
 from trtdeploy.parity.checking import (
@@ -47,7 +48,7 @@ def make_feeds(samples: int = 3) -> Callable[[Shapes, Shapes], Iterator[Feeds]]:
 def make_plan(recipe: str = "fp16", **changes: object) -> ParityPlan:
     given: dict[str, object] = {
         "points": find_points([PROFILE], BATCH),
-        "tolerance": make_tolerance_provider(recipe),
+        "tolerance": make_tolerance_provider(RECIPES[recipe]),
         "batch": BATCH,
     }
     return ParityPlan(**(given | changes))  # type: ignore[arg-type]
@@ -92,7 +93,7 @@ def test_a_difference_at_one_point_fails_the_report() -> None:
 
 
 def test_the_report_is_plain_data() -> None:
-    source = expect_emulation(run_half_precision, "fp16")
+    source = expect_emulation(run_half_precision, RECIPES["fp16"])
     report = check(run_double, run_half_precision, rules=ComparisonRules(source))
     data = json.loads(json.dumps(dump_document(report), allow_nan=False))
     assert data["verdict"] == "pass"
@@ -255,7 +256,7 @@ def test_rows_are_matched_for_the_noise_floor_too() -> None:
     def run_shuffled(feeds: Feeds) -> Outputs:
         return {name: a[::-1].copy() for name, a in run_detector(feeds).items()}
 
-    rules = ComparisonRules(expect_emulation(run_shuffled, "fp16"))
+    rules = ComparisonRules(expect_emulation(run_shuffled, RECIPES["fp16"]))
     report = check(run_detector, run_shuffled, match_rows=True, rules=rules)
     assert report.verdict is Verdict.PASS
     assert report.points[0].outputs[0].noise_floor == 0.0
@@ -265,7 +266,7 @@ def test_memory_does_not_grow_with_the_samples() -> None:
     entry = OptimizationProfile("p", {"x": ShapeRange(*[(1, 40000)] * 3)})
     plan = make_plan(
         points=find_points([entry]),
-        rules=ComparisonRules(expect_emulation(run_half_precision, "fp16")),
+        rules=ComparisonRules(expect_emulation(run_half_precision, RECIPES["fp16"])),
     )
 
     def measure_peak(samples: int) -> int:

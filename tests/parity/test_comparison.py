@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.parity.comparison import (
     ComparisonRules,
     OutputComparator,
@@ -109,7 +110,7 @@ def test_the_pairs_get_the_same_verdict_from_the_recipe(pair: tuple[str, ...]) -
     _, reference, candidate, verdict, _ = pair
     if pair[0] == "argmax_flip":
         verdict = "pass"  # 0.2 % of 5 is within 2 %
-    tolerance = make_tolerance_provider("fp16")("y", reference)
+    tolerance = make_tolerance_provider(RECIPES["fp16"])("y", reference)
     assert compare_outputs("y", reference, candidate, tolerance).verdict is Verdict(verdict)
 
 
@@ -145,7 +146,7 @@ def test_a_small_part_of_an_output_may_not_be_wrong_without_a_noise_floor() -> N
     reference[:, :4] *= 600
     candidate = reference.copy()
     candidate[:, 4:] = rng.random((1, 4, 500))
-    tolerance = make_recipe_tolerance("fp16", OutputKind.GENERIC)
+    tolerance = make_recipe_tolerance(RECIPES["fp16"], OutputKind.GENERIC)
     comparison = compare_outputs("output0", reference, candidate, tolerance)
     assert comparison.metrics.relative_l2 is not None
     assert comparison.metrics.relative_l2 < 2e-3
@@ -159,7 +160,7 @@ def test_indices_that_honest_runs_change_too_pass_with_a_note() -> None:
     candidate, outcome = reference.copy(), reference.copy()
     candidate[:30] += 1
     outcome[500:520] += 1
-    rules = ComparisonRules(expect_emulation(dict, "fp16"))
+    rules = ComparisonRules(expect_emulation(dict, RECIPES["fp16"]))
     exact = Tolerance(0.0, 0.0, None, scaled=False, origin="exact")
     near = compare_outputs("ids", reference, candidate, exact, outcomes=[outcome], rules=rules)
     assert near.verdict is Verdict.PASS

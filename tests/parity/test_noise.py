@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trtdeploy.config.recipe import RECIPES
+from trtdeploy.core.number_formats import BF16_ROUNDING, FP16_ROUNDING
 from trtdeploy.parity.comparison import ComparisonRules, OutputComparator
 from trtdeploy.parity.noise import (
-    BF16_ROUNDING,
-    FP16_ROUNDING,
     NoiseSource,
     expect_emulation,
     round_inputs,
@@ -27,7 +27,7 @@ from trtdeploy.parity.tolerance import (
     make_tolerance_provider,
 )
 
-TOLERANCE = make_recipe_tolerance("fp16", OutputKind.GENERIC)
+TOLERANCE = make_recipe_tolerance(RECIPES["fp16"], OutputKind.GENERIC)
 Weights = list[np.ndarray]
 Network = Callable[[np.ndarray], np.ndarray]
 
@@ -71,9 +71,9 @@ def scale_layer(layer: int, factor: float = 1.01) -> Weights:
 def judge(
     candidate: Network, source: NoiseSource | None = None, model: Network = REFERENCE
 ) -> OutputComparison:
-    source = source or expect_emulation(lambda feeds: {"y": HONEST(feeds["x"])}, "fp16")
+    source = source or expect_emulation(lambda feeds: {"y": HONEST(feeds["x"])}, RECIPES["fp16"])
     rng = np.random.default_rng(1)
-    tolerance = make_tolerance_provider("fp16")
+    tolerance = make_tolerance_provider(RECIPES["fp16"])
     comparator = None
     for _ in range(4):
         feeds = {"x": rng.standard_normal((8, 96)).astype(np.float32)}
@@ -109,7 +109,7 @@ def test_other_honest_arithmetic_passes() -> None:
 def test_other_honest_arithmetic_passes_with_one_sided_activations() -> None:
     honest = make_network(WEIGHTS, fp16=True, one_sided=True)
     other = make_network(WEIGHTS, fp16=True, rounds_twice=True, one_sided=True)
-    source = expect_emulation(lambda feeds: {"y": honest(feeds["x"])}, "fp16")
+    source = expect_emulation(lambda feeds: {"y": honest(feeds["x"])}, RECIPES["fp16"])
     model = make_network(WEIGHTS, fp16=False, one_sided=True)
     assert judge(other, source, model).verdict is Verdict.PASS
 
@@ -136,7 +136,9 @@ def test_bit_identity_sees_what_statistics_cannot() -> None:
     def nudged(x: np.ndarray) -> np.ndarray:
         return HONEST(x) * np.float32(1 + 1e-4)
 
-    source = expect_emulation(lambda f: {"y": HONEST(f["x"])}, "fp16", same_arithmetic=True)
+    source = expect_emulation(
+        lambda f: {"y": HONEST(f["x"])}, RECIPES["fp16"], same_arithmetic=True
+    )
     assert judge(HONEST, source).verdict is Verdict.PASS
     comparison = judge(nudged, source)
     assert comparison.verdict is Verdict.FAIL
@@ -145,7 +147,7 @@ def test_bit_identity_sees_what_statistics_cannot() -> None:
 
 
 def test_rounded_inputs_give_a_floor_of_the_right_order() -> None:
-    source = round_inputs(lambda f: {"y": REFERENCE(f["x"])}, "fp16", roundings=24)
+    source = round_inputs(lambda f: {"y": REFERENCE(f["x"])}, RECIPES["fp16"], roundings=24)
     honest = judge(HONEST, source)
     assert honest.verdict is Verdict.PASS
     assert honest.noise_floor is not None
@@ -163,7 +165,7 @@ def test_integer_inputs_give_no_floor_and_no_false_alarm() -> None:
         seen.append(feeds["ids"])
         return {"y": feeds["ids"].astype(np.float32)}
 
-    source = round_inputs(run, "fp16")
+    source = round_inputs(run, RECIPES["fp16"])
     for outcome in source.runs:
         outcome({"ids": np.array([1, 2**40 + 1])})
     assert all(array.tolist() == [1, 2**40 + 1] for array in seen)
@@ -181,9 +183,9 @@ def test_engines_are_given_more_room_than_emulations() -> None:
 
 
 def test_an_overflow_of_the_recipe_itself_is_noted() -> None:
-    source = expect_emulation(dict, "fp16")
+    source = expect_emulation(dict, RECIPES["fp16"])
     comparator = OutputComparator(
-        "y", make_tolerance_provider("fp16")("y", np.ones((1, 2))), ComparisonRules(source)
+        "y", make_tolerance_provider(RECIPES["fp16"])("y", np.ones((1, 2))), ComparisonRules(source)
     )
     reference = np.array([[7e4, 1.0]])
     comparator.add(reference, np.array([[np.inf, 1.0]]), [np.array([[np.inf, 1.0]])])
@@ -225,8 +227,8 @@ def test_exchanging_candidate_and_outcome_inverts_the_ratio(size: int, scale: fl
     one, two = (reference * (1 + rng.normal(0, s, (1, size))) for s in (1e-2, 3e-2))
     ratios = []
     for candidate, outcome in ((one, two), (two, one)):
-        rules = ComparisonRules(expect_emulation(dict, "fp16"))
-        tolerance = make_tolerance_provider("fp16")("y", reference)
+        rules = ComparisonRules(expect_emulation(dict, RECIPES["fp16"]))
+        tolerance = make_tolerance_provider(RECIPES["fp16"])("y", reference)
         comparator = OutputComparator("y", tolerance, rules)
         comparator.add(reference, candidate, [outcome])
         noise = comparator.finish().noise

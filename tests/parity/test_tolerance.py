@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import numpy as np
 import pytest
 
-from trtdeploy.config.deploy_profile import RecipeName
-from trtdeploy.core.errors import UsageError
-from trtdeploy.parity.noise import OUTPUT_ROUNDING
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.parity.tolerance import (
-    RELATIVE_L2,
     OutputKind,
     find_class_axis,
     find_kind,
@@ -68,54 +63,49 @@ def test_class_axes(kind: OutputKind, shape: tuple[int, ...], axis: int | None) 
     assert find_class_axis(kind, shape) == axis
 
 
-def test_every_recipe_has_a_tolerance_and_a_rounding() -> None:
-    assert set(RELATIVE_L2) == set(get_args(RecipeName)) == set(OUTPUT_ROUNDING)
-
-
 def test_a_coarser_recipe_allows_more() -> None:
-    limits = [RELATIVE_L2[name] for name in ("fp32", "tf32", "fp16", "bf16", "int8", "fp8")]
+    limits = [RECIPES[name].relative_l2 for name in ("fp32", "tf32", "fp16", "bf16", "int8", "fp8")]
     assert limits == sorted(limits)
 
 
 def test_the_recipe_is_the_default_and_says_so() -> None:
-    tolerance = make_tolerance_provider("fp16")("y", VALUES)
+    tolerance = make_tolerance_provider(RECIPES["fp16"])("y", VALUES)
     assert tolerance.scaled
     assert tolerance.origin == "recipe fp16, values"
 
 
 def test_the_profile_replaces_it_for_every_element() -> None:
-    both = make_tolerance_provider("fp16", atol=1e-3, rtol=1e-2)("y", VALUES)
+    both = make_tolerance_provider(RECIPES["fp16"], atol=1e-3, rtol=1e-2)("y", VALUES)
     assert (both.atol, both.rtol, both.relative_l2) == (1e-3, 1e-2, None)
     assert (both.close_fraction, both.scaled) == (1.0, False)
     assert both.origin == "profile parity.atol and parity.rtol"
-    absolute = make_tolerance_provider("fp16", atol=1e-3)("y", VALUES)
+    absolute = make_tolerance_provider(RECIPES["fp16"], atol=1e-3)("y", VALUES)
     assert (absolute.atol, absolute.rtol, absolute.scaled) == (1e-3, 0.0, False)
-    relative = make_tolerance_provider("fp16", rtol=1e-2)("y", VALUES)
-    assert (relative.atol, relative.rtol, relative.scaled) == (RELATIVE_L2["fp16"], 1e-2, True)
+    relative = make_tolerance_provider(RECIPES["fp16"], rtol=1e-2)("y", VALUES)
+    assert (relative.atol, relative.rtol, relative.scaled) == (
+        RECIPES["fp16"].relative_l2,
+        1e-2,
+        True,
+    )
     assert "parity.rtol" in relative.origin
 
 
 def test_exact_values_get_no_tolerance_from_anywhere() -> None:
-    tolerance = make_tolerance_provider("int8", atol=5.0)("ids", np.array([1]))
+    tolerance = make_tolerance_provider(RECIPES["int8"], atol=5.0)("ids", np.array([1]))
     assert (tolerance.atol, tolerance.rtol) == (0.0, 0.0)
 
 
 def test_probabilities_are_allowed_a_share_of_one() -> None:
-    assert not make_recipe_tolerance("fp16", OutputKind.PROBABILITIES).scaled
-
-
-def test_an_unknown_recipe_is_refused() -> None:
-    with pytest.raises(UsageError, match="no tolerance for recipe 'fp4'"):
-        make_tolerance_provider("fp4")
+    assert not make_recipe_tolerance(RECIPES["fp16"], OutputKind.PROBABILITIES).scaled
 
 
 def test_a_high_noise_floor_widens_the_recipe_but_not_without_end() -> None:
-    recipe = make_recipe_tolerance("fp16", OutputKind.GENERIC)
+    recipe = make_recipe_tolerance(RECIPES["fp16"], OutputKind.GENERIC)
     assert raise_tolerance(recipe, 1e-3, 1.0) is recipe
     raised = raise_tolerance(recipe, 0.02, 0.99)
     assert raised.relative_l2 == pytest.approx(0.04)
     assert raised.close_fraction == pytest.approx(0.98)
     assert raised.origin.endswith("raised to 2 times the noise floor")
     assert raise_tolerance(recipe, 9.0, 0.1).relative_l2 == pytest.approx(0.1)
-    given = make_tolerance_provider("fp16", atol=1.0)("y", VALUES)
+    given = make_tolerance_provider(RECIPES["fp16"], atol=1.0)("y", VALUES)
     assert raise_tolerance(given, 9.0, 0.1) is given

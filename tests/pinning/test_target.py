@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.core.errors import UsageError
 from trtdeploy.parity.tolerance import make_tolerance_provider
 from trtdeploy.pinning.candidate import Score
@@ -16,7 +17,7 @@ REFERENCE = np.array([[3.0, -4.0, 0.0], [1.0, 2.0, 5.0]], np.float32)
 
 
 def judge(text: str, candidate: np.ndarray, reference: np.ndarray = REFERENCE) -> Score:
-    found = TargetJudge(parse_target(text), make_tolerance_provider("int8"))
+    found = TargetJudge(parse_target(text), make_tolerance_provider(RECIPES["int8"]))
     return found.score([({"y": reference}, {"y": candidate})])
 
 
@@ -58,7 +59,7 @@ def test_the_excess_is_1_at_the_limit_and_grows_with_the_error(text: str, allowe
 
 
 def test_noise_is_relative_power_and_sqnr_that_of_the_worst_output() -> None:
-    score = TargetJudge(parse_target("sqnr=10"), make_tolerance_provider("int8")).score(
+    score = TargetJudge(parse_target("sqnr=10"), make_tolerance_provider(RECIPES["int8"])).score(
         [({"y": REFERENCE, "z": REFERENCE}, {"y": REFERENCE * 1.1, "z": REFERENCE * 1.01})]
     )
     assert score.noise == pytest.approx({"y": 0.01, "z": 0.0001}, rel=1e-4)

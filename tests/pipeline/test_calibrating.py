@@ -15,6 +15,7 @@ from onnx import ModelProto
 
 from tests.builders import constant, model, op, save, value
 from trtdeploy.config.calibration import CALIBRATION_METHODS
+from trtdeploy.config.recipe import find_recipe
 from trtdeploy.core.errors import InputError, UsageError
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange
 from trtdeploy.graph.index import build_index
@@ -31,7 +32,6 @@ from trtdeploy.precision.calibration.methods import MethodChoice
 from trtdeploy.precision.calibration.statistics import CalibrationStatistics
 from trtdeploy.precision.quantization.planning import plan_quantization
 from trtdeploy.precision.quantization.preparation import prepare_for_quantization
-from trtdeploy.precision.recipe import find_recipe
 
 SIZE = 8
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,12 +8,12 @@ from onnx import ModelProto, NodeProto, TensorProto
 
 from tests.builders import normalized
 from tests.precision.quantized_models import conv, conv_weight
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.graph.index import build_index
 from trtdeploy.precision.pins import find_pinned
 from trtdeploy.precision.planning import plan_precision
 from trtdeploy.precision.quantization.layers import find_layers
 from trtdeploy.precision.quantization.rules.rule import LayerContext, LayerRule
-from trtdeploy.precision.recipe import RECIPES
 
 
 def make_layer_context(

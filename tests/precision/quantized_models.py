@@ -14,6 +14,7 @@ from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from tests.builders import Feeds, constant, in_memory, loaded, model, op, random_array, value
 from tests.precision.typed_models import Array, assert_tidy, describe_io
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.graph.index import ModelIndex, build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.saving import save_model
@@ -21,7 +22,6 @@ from trtdeploy.precision.emulation import emulate_model
 from trtdeploy.precision.quantization.plan import QuantizationPlan
 from trtdeploy.precision.quantization.planning import plan_quantization
 from trtdeploy.precision.quantization.preparation import prepare_for_quantization
-from trtdeploy.precision.recipe import RECIPES
 from trtdeploy.precision.typed_model import TypedModel, apply_recipe
 
 Q, DQ = "QuantizeLinear", "DequantizeLinear"

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from onnx import ModelProto
 
 from tests.builders import normalized
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.precision.context import RuleContext
-from trtdeploy.precision.recipe import RECIPES
 from trtdeploy.precision.rules.rule import PrecisionRule
 
 
@@ -19,9 +19,8 @@ def make_context(
 ) -> RuleContext:
     found = RECIPES[recipe]
     assert found.low is not None
-    assert found.limits is not None
     normal = normalized(model) if isinstance(model, ModelProto) else model
-    return RuleContext(build_index(normal), found.low, found.limits, ranges or {})
+    return RuleContext(build_index(normal), found.low, ranges or {})
 
 
 def find_kept(

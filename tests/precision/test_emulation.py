@@ -37,13 +37,13 @@ from tests.precision.emulated_runs import (
 )
 from tests.precision.typed_models import run_reference
 from trtdeploy.backends.onnxruntime_model import open_session
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import CompileError
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.saving import save_model
 from trtdeploy.graph.weights import Span, StoredWeight
 from trtdeploy.precision.emulation import emulate_model
-from trtdeploy.precision.recipe import RECIPES
 from trtdeploy.precision.typed_model import apply_recipe
 
 FP16 = pytest.param(FLOAT16, id="float16")

@@ -24,8 +24,8 @@ from tests.builders import (
 )
 from tests.precision.emulated_runs import Array, emulate, emulate_and_run, run_emulated
 from tests.precision.typed_models import relative_error, run_ort, run_reference
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.precision.emulation import emulate_model
-from trtdeploy.precision.recipe import RECIPES
 from trtdeploy.precision.typed_model import apply_recipe
 
 WIDTH = 32

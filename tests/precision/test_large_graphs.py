@@ -9,8 +9,8 @@ import pytest
 from onnx import ModelProto, NodeProto
 
 from tests.builders import chain, constant, loaded, model, op, value
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.graph.saving import save_model
-from trtdeploy.precision.recipe import RECIPES
 from trtdeploy.precision.typed_model import apply_recipe
 
 TINY, WIDE = constant("tiny", [1e-12]), constant("wide", [1e6])

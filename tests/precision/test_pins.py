@@ -14,11 +14,11 @@ from tests.precision.quantized_models import (
     quantize,
     scale_of,
 )
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.core.errors import NotPossibleError, UsageError
 from trtdeploy.graph.export_facts import write_export_facts
 from trtdeploy.graph.index import build_index
 from trtdeploy.precision.pins import Pin, find_pinned, parse_pin
-from trtdeploy.precision.recipe import RECIPES
 from trtdeploy.precision.typed_model import apply_recipe
 
 MODEL = image_model(*tower("x", "y"))

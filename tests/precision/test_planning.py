@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from tests.builders import branch_model, chain, constant, loaded, model, normalized, op, value
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import UsageError
 from trtdeploy.graph.index import build_index
 from trtdeploy.precision import planning
 from trtdeploy.precision.plan import PrecisionPlan
 from trtdeploy.precision.planning import plan_precision
-from trtdeploy.precision.recipe import RECIPES
 from trtdeploy.precision.typed_model import apply_recipe
 
 EVERY_REASON = model(

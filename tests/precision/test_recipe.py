@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 
 from tests.builders import op
+from trtdeploy.config.recipe import RECIPES, find_recipe, make_weak_recipe
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import NotPossibleError
+from trtdeploy.core.number_formats import FLOAT_LIMITS, FloatLimits
 from trtdeploy.graph.schemas import find_operator_types
-from trtdeploy.precision.recipe import RECIPES, FloatLimits, find_recipe, make_weak_recipe
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -30,9 +31,9 @@ def test_an_unknown_recipe_is_not_possible(name: str, hint: str) -> None:
 
 
 def limits_of(name: str) -> FloatLimits:
-    limits = RECIPES[name].limits
-    assert limits is not None
-    return limits
+    low = RECIPES[name].low
+    assert low is not None
+    return FLOAT_LIMITS[low]
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,11 @@ from tests.precision.quantized_models import (
     scale_of,
 )
 from tests.precision.typed_models import types_of
+from trtdeploy.config.recipe import RECIPES, make_weak_recipe
 from trtdeploy.core.dtypes import DType
+from trtdeploy.core.number_formats import INT8
 from trtdeploy.precision.emulation import emulate_model
 from trtdeploy.precision.quantization.plan import QuantizedWeight
-from trtdeploy.precision.quantization.scheme import INT8
-from trtdeploy.precision.recipe import RECIPES, make_weak_recipe
 from trtdeploy.precision.typed_model import apply_recipe
 
 NODES = [

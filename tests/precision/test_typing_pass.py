@@ -35,8 +35,8 @@ from tests.precision.typed_models import (
     type_model,
     types_of,
 )
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.core.dtypes import DType
-from trtdeploy.precision.recipe import RECIPES
 from trtdeploy.precision.typed_model import apply_recipe
 
 FP16, FP32 = DType.FLOAT16, DType.FLOAT32

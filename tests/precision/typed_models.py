@@ -13,11 +13,11 @@ from onnx import ModelProto, TensorProto
 from onnx.reference import ReferenceEvaluator
 
 from tests.builders import Feeds, loaded
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.core.dtypes import DType
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel, walk_graphs, walk_nodes
 from trtdeploy.graph.saving import save_model
-from trtdeploy.precision.recipe import RECIPES
 from trtdeploy.precision.typed_model import TypedModel, apply_recipe
 
 Array = np.ndarray[Any, Any]

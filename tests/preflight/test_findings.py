@@ -12,6 +12,7 @@ import pytest
 from tests.builders import in_memory
 from tests.preflight import models
 from tests.preflight.models import MakeModel
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.preflight import checks
 from trtdeploy.preflight.checking import check_model
 from trtdeploy.preflight.finding import Affects, Finding, FindingKind, Severity
@@ -95,7 +96,7 @@ CASES = (
     Case("bad-scale", lambda: models.quantized(scale=0.0), BLOCKER, ENGINE, "x_q", "scale 's'"),
     Case("unpaired-quantize", models.unpaired_quantize, HAZARD, ENGINE, "x_q", "read by Cast"),
     Case("already-quantized", models.quantized, HAZARD, ENGINE, "", "they are kept as they are",
-         CheckTarget("tensorrt_rtx", "1.7.1", recipe="int8")),
+         CheckTarget("tensorrt_rtx", "1.7.1", recipe=RECIPES["int8"])),
     Case("training-mode", lambda: models.normalization(training_mode=1), BLOCKER, BOTH, "bn",
          "training_mode is 1"),
     Case("training-mode", lambda: models.dropout(training=True), BLOCKER, BOTH, "drop", "random"),

@@ -8,12 +8,13 @@ import pytest
 
 from tests.builders import constant, in_memory, loaded, model, op, random_array, value
 from tests.preflight.sound_models import HEALTHY
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange
 from trtdeploy.preflight.checking import check_model
 from trtdeploy.preflight.target import CheckTarget
 
 TARGETS = (
-    CheckTarget("tensorrt_rtx", "1.7.1", "fp16"),
+    CheckTarget("tensorrt_rtx", "1.7.1", RECIPES["fp16"]),
     CheckTarget("tensorrt", "8.6.2"),
     CheckTarget("tensorrt", "10.3.0"),
     CheckTarget("tensorrt", "11.4"),

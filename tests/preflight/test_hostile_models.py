@@ -13,6 +13,7 @@ from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper
 from tests.builders import INT64, chain, constant, in_memory, model, op, value
 from tests.preflight import models
 from tests.preflight.sound_models import HEALTHY, dynamic_flatten
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange, ValueRange
 from trtdeploy.graph.model import walk_graphs
 from trtdeploy.preflight.checking import check_model
@@ -21,7 +22,7 @@ from trtdeploy.preflight.target import CheckTarget
 TARGETS = (
     CheckTarget("tensorrt_rtx", "1.7.1"),
     CheckTarget("tensorrt", "8.6"),
-    CheckTarget("tensorrt", None, "int8"),
+    CheckTarget("tensorrt", None, RECIPES["int8"]),
     CheckTarget("onnxruntime"),
     CheckTarget("nonsense", "x.y"),
 )

@@ -28,6 +28,7 @@ from tests.preflight.quantized_models import (
     with_computed_scale,
     without_constant,
 )
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.passes.adopt_contrib_quantization import AdoptContribQuantizationPass
@@ -37,7 +38,7 @@ from trtdeploy.preflight.checking import check_model
 from trtdeploy.preflight.finding import Finding, Severity
 from trtdeploy.preflight.target import CheckTarget
 
-RTX = CheckTarget("tensorrt_rtx", "1.7.1", "fp32")
+RTX = CheckTarget("tensorrt_rtx", "1.7.1", RECIPES["fp32"])
 
 
 @dataclass(frozen=True)
@@ -249,7 +250,9 @@ def test_many_foldable_constants_are_one_note() -> None:
 @pytest.mark.parametrize("recipe", ["fp16", "int8", "fp8"])
 def test_quantized_fp16_models_suit_recipes_that_keep_fp16(recipe: str) -> None:
     proto = cast_between()
-    assert find_blockers(in_memory(proto), CheckTarget("tensorrt_rtx", "1.7.1", recipe)) == []
+    assert (
+        find_blockers(in_memory(proto), CheckTarget("tensorrt_rtx", "1.7.1", RECIPES[recipe])) == []
+    )
     codes = {f.code for f in find_blockers(in_memory(proto), CheckTarget("tensorrt_rtx"))}
     assert codes == {"narrow-source"}
 

@@ -6,11 +6,12 @@ import json
 
 from tests.builders import in_memory
 from tests.preflight import models
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.preflight.checking import check_model
 from trtdeploy.preflight.finding import Severity
 from trtdeploy.preflight.target import CheckTarget
 
-TARGET = CheckTarget("tensorrt_rtx", "1.7.1", "fp16", "GeForce RTX 4090")
+TARGET = CheckTarget("tensorrt_rtx", "1.7.1", RECIPES["fp16"], "GeForce RTX 4090")
 
 
 def test_report_is_plain_data_and_most_severe_comes_first() -> None:

@@ -12,13 +12,13 @@ from tests.pipeline.models import save_convnet
 from tests.report import fabricated
 from tests.report.test_html import Page, render
 from tests.report.test_schema import closed_schema, find_problems, through_json
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.loading import load_model
 from trtdeploy.precision.calibration.summary import TensorRange
 from trtdeploy.precision.quantization.audit import audit_quantization
 from trtdeploy.precision.quantization.planning import plan_quantization
 from trtdeploy.precision.quantization.preparation import prepare_for_quantization
-from trtdeploy.precision.recipe import RECIPES
 from trtdeploy.precision.typed_model import apply_recipe
 from trtdeploy.report.clipping import MOST_COLUMNS, draw_clipping
 from trtdeploy.report.console import render_console

@@ -57,7 +57,7 @@ def build_engine(trt: Any, request: CompileRequest, report: Report) -> CompileRe
     parse_s = time.perf_counter() - parse_started
     proof: dict[str, Any] = {}
     if typing == "weak":
-        flags += apply_weak_typing(trt, config, network, request.recipe, request.fp32_nodes)
+        flags += apply_weak_typing(trt, config, network, request)
     else:
         proof = prove_from_network(count_layer_types(trt, network), request.low_dtype)
     add_optimization_profiles(builder, config, network, request)
@@ -85,7 +85,8 @@ def build_engine(trt: Any, request: CompileRequest, report: Report) -> CompileRe
 
 def _refuse_strong_model(trt: Any, request: CompileRequest, typing: str) -> None:
     """Refuse a model with FP16 scales where the parser reads FP32 scales only."""
-    if typing == "weak" and request.typing != "weak" and request.recipe == "int8":
+    narrow_scales = set(request.weak_flags or ()) >= {"INT8", "FP16"}
+    if typing == "weak" and request.typing != "weak" and narrow_scales:
         raise NotPossibleError(
             f"{name_product(trt)} reads opset 17 and FP32 scales, and the model was typed with "
             "FP16 scales for a newer one",

@@ -49,7 +49,8 @@ class CompileRequest:
         module: ``tensorrt`` or ``tensorrt_rtx``.
         model_path: The typed model.
         engine_path: Where the plan is written, whole or not at all.
-        recipe: Recipe name; decides the precision flags under weak typing.
+        recipe: Recipe name, for people and for whoever loads the engine.
+        weak_flags: Builder flags of the recipe under weak typing; None if it needs strong typing.
         low_dtype: Label of the narrow type the engine must contain; empty for fp32 and tf32.
         tf32: TF32 may be used inside FP32 matrix products.
         typing: ``auto`` (weak on TensorRT 8, strong elsewhere), ``weak`` or ``strong``.
@@ -63,7 +64,8 @@ class CompileRequest:
     module: str
     model_path: str
     engine_path: str
-    recipe: str = "fp32"
+    recipe: str = ""
+    weak_flags: tuple[str, ...] | None = ()
     low_dtype: str = ""
     tf32: bool = False
     typing: str = "auto"
@@ -84,8 +86,8 @@ class CompileRequest:
         data = json.loads(text)
         options = data.pop("options")
         options["compute_capabilities"] = tuple(options["compute_capabilities"])
-        for key in ("fp32_nodes", "optimization_profiles", "operators"):
-            data[key] = tuple(data[key])
+        for key in ("weak_flags", "fp32_nodes", "optimization_profiles", "operators"):
+            data[key] = None if data[key] is None else tuple(data[key])
         return cls(**data, options=CompileOptions(**options))
 
 

@@ -13,16 +13,6 @@ from trtdeploy.backends.installed import INSTALL
 from trtdeploy.core.errors import NotPossibleError
 from trtdeploy.core.optional import import_optional
 
-WEAK_FLAGS: dict[str, tuple[str, ...]] = {
-    "fp32": (),
-    "tf32": (),
-    "fp16": ("FP16",),
-    "bf16": ("BF16",),
-    "int8": ("INT8", "FP16"),
-    "int8-fp32": ("INT8",),
-}
-"""Builder flags that a recipe needs under weak typing."""
-
 
 def import_trt(module: str, activity: str) -> Any:
     """Import ``tensorrt`` or ``tensorrt_rtx``.
@@ -119,18 +109,3 @@ def assign(trt: Any, config: Any, attribute: str, value: object) -> None:
             f"{name_product(trt)} does not take {attribute} = {value}: it stays {kept}",
             hint="Change the profile's build section, or build with a TensorRT that takes it.",
         )
-
-
-def weak_flags_for(trt: Any, recipe: str) -> tuple[str, ...]:
-    """Return the precision flags of a recipe under weak typing.
-
-    Raises:
-        NotPossibleError: The recipe needs strong typing.
-    """
-    if recipe not in WEAK_FLAGS:
-        raise NotPossibleError(
-            f"recipe {recipe} needs a strongly typed network; this {name_product(trt)} network "
-            "would be weakly typed",
-            hint="Use fp16 or int8 here, or a strongly typed network of TensorRT 10 or newer.",
-        )
-    return WEAK_FLAGS[recipe]

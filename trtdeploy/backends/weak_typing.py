@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from trtdeploy.backends.network import iterate_layers
-from trtdeploy.backends.trt_module import set_flag, weak_flags_for
+from trtdeploy.backends.request import CompileRequest
+from trtdeploy.backends.trt_module import name_product, set_flag
+from trtdeploy.core.errors import NotPossibleError
 
 _ONNX_NODE = re.compile(r"\[ONNX Layer: (.*?)\](?=[\x1e\x1f]|$)")
 """Metadata of a layer; \\x1e and \\x1f separate the nodes of one that was made from several."""
 
 
-def apply_weak_typing(
-    trt: Any, config: Any, network: Any, recipe: str, fp32_nodes: Iterable[str]
-) -> list[str]:
+def apply_weak_typing(trt: Any, config: Any, network: Any, request: CompileRequest) -> list[str]:
     """Set the recipe's flags and pin layers to FP32; return the names of the flags.
 
     Under weak typing TensorRT may pick any enabled type per layer, so the nodes that a plan keeps
@@ -24,8 +23,14 @@ def apply_weak_typing(
     Raises:
         NotPossibleError: This TensorRT lacks a flag, or the recipe needs strong typing.
     """
-    flags = list(weak_flags_for(trt, recipe))
-    pinned = pin_layers(trt, network, set(fp32_nodes)) if flags else 0
+    if request.weak_flags is None:
+        raise NotPossibleError(
+            f"recipe {request.recipe} needs a strongly typed network; this {name_product(trt)} "
+            "network would be weakly typed",
+            hint="Use fp16 or int8 here, or a strongly typed network of TensorRT 10 or newer.",
+        )
+    flags = list(request.weak_flags)
+    pinned = pin_layers(trt, network, set(request.fp32_nodes)) if flags else 0
     if pinned:
         flags.append("OBEY_PRECISION_CONSTRAINTS")
     for name in flags:

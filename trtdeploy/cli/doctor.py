@@ -28,15 +28,12 @@ def doctor(output: options.Output = OutputFormat.HUMAN) -> None:
     from trtdeploy.core.errors import MissingDependencyError
     from trtdeploy.pipeline.environment import describe_environment
     from trtdeploy.pipeline.target import judge_ability
-    from trtdeploy.precision.recipe import RECIPES
 
     environment = describe_environment()
     gpu = find_local_gpu()
     verdicts: dict[str, list[str]] = {"builds": [], "prepares": [], "needs a package": []}
     for name in list_deploy_profiles():
         resolved = load_deploy_profile(name)
-        if resolved.profile.recipe not in RECIPES:
-            continue
         try:
             ability = judge_ability(resolved, resolved.source_path, find_gpu=lambda: gpu)
             possible = ability.possible

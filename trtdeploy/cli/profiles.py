@@ -47,22 +47,18 @@ def profiles(
 
 def _list_all() -> None:
     from trtdeploy.config.loading import list_deploy_profiles, load_deploy_profile
-    from trtdeploy.precision.recipe import RECIPES
 
     rows, payload = [], []
     for name in list_deploy_profiles():
         resolved = load_deploy_profile(name)
         chosen = resolved.profile
-        ready = chosen.recipe in RECIPES
-        note = "" if ready else "  (not yet)"
-        rows.append((name, chosen.recipe, chosen.backend, resolved.device.title + note))
+        rows.append((name, chosen.recipe, chosen.backend, resolved.device.title))
         payload.append(
             {
                 "name": name,
                 "recipe": chosen.recipe,
                 "backend": chosen.backend,
                 "device": resolved.device.name,
-                "available": ready,
             }
         )
     sink.data(format_table(rows), {"profiles": payload})

@@ -4,13 +4,7 @@ from trtdeploy.config.combination import (
     find_combination_problems,
     find_target_compute_capabilities,
 )
-from trtdeploy.config.deploy_profile import (
-    RECIPE_PRECISIONS,
-    RECIPES,
-    BuildSection,
-    DeployProfile,
-    RecipeName,
-)
+from trtdeploy.config.deploy_profile import BuildSection, DeployProfile
 from trtdeploy.config.device import DeviceSpec
 from trtdeploy.config.loading import (
     ResolvedProfile,
@@ -35,13 +29,10 @@ from trtdeploy.config.shape_syntax import (
 from trtdeploy.config.shape_table import AxisSizes, ShapeTable, TensorSizes
 
 __all__ = [
-    "RECIPES",
-    "RECIPE_PRECISIONS",
     "AxisSizes",
     "BuildSection",
     "DeployProfile",
     "DeviceSpec",
-    "RecipeName",
     "ResolvedProfile",
     "ShapeProblem",
     "ShapeRequest",

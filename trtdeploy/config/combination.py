@@ -11,18 +11,14 @@ from trtdeploy.config.compute_capability import (
     find_precisions,
     is_tensorrt_rtx_target,
 )
-from trtdeploy.config.deploy_profile import (
-    RECIPE_PRECISIONS,
-    RECIPES,
-    BuildSection,
-    DeployProfile,
-)
+from trtdeploy.config.deploy_profile import BuildSection, DeployProfile
 from trtdeploy.config.device import DeviceSpec
+from trtdeploy.config.recipe import RECIPES
+from trtdeploy.core.dtypes import DType
 from trtdeploy.core.units import format_bytes
 
-_GPU_ONLY_RECIPES = frozenset({"tf32", "bf16", "fp8"})
-_DLA_RECIPES = frozenset({"fp16", "int8"})
-_QUANTIZING_RECIPES = frozenset({"int8", "int8-fp32", "fp8"})
+_ONNXRUNTIME_PRECISIONS = frozenset({"fp32", "fp16", "int8"})
+_DLA_PRECISIONS = frozenset({"fp16", "int8"})
 _NODE_PRECISIONS: dict[str, Precision] = {"int8": "int8", "fp8": "fp8", "fp8-e5m2": "fp8"}
 _ANY_BACKEND_OPTIONS = frozenset({"timeout_s"})
 
@@ -54,11 +50,12 @@ def _name_device(device: DeviceSpec) -> str:
 def _suggest_recipes(device: DeviceSpec) -> str:
     usable = [
         recipe
-        for recipe in reversed(RECIPES)
-        if all(need in device.precisions for need in RECIPE_PRECISIONS[recipe])
+        for recipe in reversed(RECIPES.values())
+        if all(need in device.precisions for need in recipe.needs)
     ]
-    named = [recipe for recipe in ("fp8", "int8", "fp16") if recipe in usable] or usable
-    return " or ".join(named[:2])
+    # FP16 costs the least accuracy per gain, alone or beside 8-bit layers
+    named = [recipe for recipe in usable if recipe.low is DType.FLOAT16] or usable
+    return " or ".join(recipe.name for recipe in named[:2])
 
 
 def _explain_precision(precision: Precision, device: DeviceSpec) -> str:
@@ -68,7 +65,7 @@ def _explain_precision(precision: Precision, device: DeviceSpec) -> str:
 
 
 def _check_recipe(profile: DeployProfile, device: DeviceSpec) -> Iterator[str]:
-    for precision in RECIPE_PRECISIONS[profile.recipe]:
+    for precision in RECIPES[profile.recipe].needs:
         if precision not in device.precisions:
             yield (
                 f"recipe: {profile.recipe}: {_name_device(device)} has no {precision.upper()}; "
@@ -77,15 +74,17 @@ def _check_recipe(profile: DeployProfile, device: DeviceSpec) -> Iterator[str]:
 
 
 def _check_nodes(profile: DeployProfile, device: DeviceSpec) -> Iterator[str]:
-    quantizes = profile.recipe in _QUANTIZING_RECIPES
+    recipe = RECIPES[profile.recipe]
     for pattern, kind in profile.precision.nodes.items():
         place = f"precision.nodes: {pattern!r}: {kind}"
         if kind == "fp32":
             continue
-        if not quantizes:
-            yield f"{place}: recipe {profile.recipe} quantizes nothing; use recipe int8 or fp8"
-        elif kind == "fp16" and profile.recipe == "int8-fp32":
-            yield f"{place}: recipe int8-fp32 leaves what is not quantized FP32; use recipe int8"
+        if recipe.quantized is None:
+            yield f"{place}: recipe {recipe.name} quantizes nothing; use recipe int8 or fp8"
+        elif kind == "fp16" and recipe.low is None:
+            yield (
+                f"{place}: recipe {recipe.name} leaves what is not quantized FP32; use recipe int8"
+            )
         elif kind != "fp16" and (need := _NODE_PRECISIONS[kind]) not in device.precisions:
             yield (
                 f"{place}: {_name_device(device)} has no {need.upper()}; "
@@ -119,11 +118,12 @@ def _check_typing(profile: DeployProfile, _device: DeviceSpec) -> Iterator[str]:
 def _check_onnxruntime(profile: DeployProfile, _device: DeviceSpec) -> Iterator[str]:
     if profile.backend != "onnxruntime":
         return
-    if profile.recipe in _GPU_ONLY_RECIPES:
-        yield (
-            f"recipe: {profile.recipe}: ONNX Runtime on a CPU has no {profile.recipe.upper()} "
-            "kernels; use fp32, fp16 or int8"
-        )
+    for need in RECIPES[profile.recipe].needs:
+        if need not in _ONNXRUNTIME_PRECISIONS:
+            yield (
+                f"recipe: {profile.recipe}: ONNX Runtime on a CPU has no {need.upper()} "
+                "kernels; use fp32, fp16 or int8"
+            )
     plain = BuildSection()
     for name in BuildSection.model_fields:
         if name in _ANY_BACKEND_OPTIONS or name == "dla_core":
@@ -147,7 +147,7 @@ def _check_dla(profile: DeployProfile, device: DeviceSpec) -> Iterator[str]:
         )
     if profile.backend != "tensorrt":
         yield f"build.dla_core: only backend tensorrt compiles for a DLA, not {profile.backend}"
-    if profile.recipe not in _DLA_RECIPES:
+    if not _DLA_PRECISIONS.issuperset(RECIPES[profile.recipe].needs):
         yield f"recipe: {profile.recipe}: a DLA computes in FP16 and INT8 only; use fp16 or int8"
 
 
@@ -173,7 +173,7 @@ def _check_targets(profile: DeployProfile, _device: DeviceSpec) -> Iterator[str]
             "GPUs; see build.hardware_compatibility"
         )
         return
-    needs = RECIPE_PRECISIONS[profile.recipe]
+    needs = RECIPES[profile.recipe].needs
     for target in extra:
         if not is_tensorrt_rtx_target(target):
             yield (
@@ -193,7 +193,7 @@ def _check_compatibility(profile: DeployProfile, device: DeviceSpec) -> Iterator
         yield "build.exclude_lean_runtime: it needs build.version_compatible: true"
     if build.hardware_compatibility != "ampere_plus" or profile.backend != "tensorrt":
         return
-    if "fp8" in RECIPE_PRECISIONS[profile.recipe]:
+    if "fp8" in RECIPES[profile.recipe].needs:
         yield "build.hardware_compatibility: ampere_plus includes GPUs without FP8; use none"
     if "tf32" not in device.precisions:
         yield f"build.hardware_compatibility: {_name_device(device)} is older than Ampere; use none"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints, field_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator
 
 from trtdeploy.config.calibration import CalibrationSection
-from trtdeploy.config.compute_capability import Precision
 from trtdeploy.config.model_base import (
     ByteSize,
     ComputeCapability,
@@ -18,25 +17,13 @@ from trtdeploy.config.model_base import (
     WholeNumber,
 )
 from trtdeploy.config.preprocessing import PreprocessingSection
+from trtdeploy.config.recipe import RECIPES, RecipeName
 from trtdeploy.config.shape_table import NamedShapeTable, ShapesSection
+from trtdeploy.core.names import suggest_name
 
 Backend = Literal["tensorrt", "tensorrt_rtx", "onnxruntime"]
-RecipeName = Literal["fp32", "tf32", "fp16", "bf16", "int8", "int8-fp32", "fp8"]
 Typing = Literal["auto", "strong", "weak"]
 HardwareCompatibility = Literal["none", "ampere_plus", "same_compute_capability"]
-
-RECIPES: Final[tuple[RecipeName, ...]] = get_args(RecipeName)
-
-RECIPE_PRECISIONS: Final[dict[RecipeName, tuple[Precision, ...]]] = {
-    "fp32": ("fp32",),
-    "tf32": ("tf32",),
-    "fp16": ("fp16",),
-    "bf16": ("bf16",),
-    "int8": ("int8", "fp16"),
-    "int8-fp32": ("int8",),
-    "fp8": ("fp8", "fp16"),
-}
-"""What a device must compute in for each recipe; int8 and fp8 leave the rest in FP16."""
 
 _NO_RECIPE = {
     "int4": "INT4 is weight-only and has no recipe here; use int8 or fp8",
@@ -44,10 +31,11 @@ _NO_RECIPE = {
 }
 
 
-def _explain_missing_recipe(value: object) -> object:
-    if isinstance(value, str) and value in _NO_RECIPE:
-        raise ValueError(_NO_RECIPE[value])
-    return value
+def _require_recipe(name: RecipeName) -> RecipeName:
+    if name not in RECIPES:
+        unknown = f"{name!r} is not known. {suggest_name(name, RECIPES)}"
+        raise ValueError(_NO_RECIPE.get(name, unknown))
+    return name
 
 
 NodePrecision = Literal["fp32", "fp16", "int8", "fp8", "fp8-e5m2"]
@@ -143,7 +131,7 @@ class DeployProfile(ConfigModel):
     title: str = ""
     device: NonEmptyText
     backend: Backend
-    recipe: Annotated[RecipeName, BeforeValidator(_explain_missing_recipe)]
+    recipe: Annotated[RecipeName, AfterValidator(_require_recipe)]
     typing: Typing = "auto"
     precision: PrecisionSection = PrecisionSection()
     build: BuildSection = BuildSection()

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from trtdeploy.config.documents import KeyPath, MergedDocument, format_key_path
+from trtdeploy.config.recipe import RECIPES, RecipeName
 from trtdeploy.core.names import suggest_name
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -113,6 +114,8 @@ def _suggest_value(annotation: Any, given: str = "") -> str:
         if get_origin(option) is Literal
         for value in get_args(option)
     ]
+    if annotation is RecipeName:
+        choices = list(RECIPES)
     return suggest_name(given, choices) if choices else ""
 
 

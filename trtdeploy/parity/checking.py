@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from trtdeploy.config.batch_layout import BatchLayout
+from trtdeploy.config.recipe import FP32
 from trtdeploy.core.errors import ExecutionError, FeedError
 from trtdeploy.core.tensors import format_shape
 from trtdeploy.parity.batch import count_samples, join_parts, split_feeds
@@ -167,7 +168,7 @@ class _Check:
                 "not checked"
             )
             return
-        strict = make_tolerance_provider("fp32")
+        strict = make_tolerance_provider(FP32)
         for who, run, tolerance in (
             ("reference", self._reference, strict),
             ("candidate", self._candidate, self._plan.tolerance),

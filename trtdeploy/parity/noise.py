@@ -28,42 +28,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trtdeploy.config.recipe import Recipe
+from trtdeploy.core.number_formats import Rounding
 from trtdeploy.parity.chunks import is_float
 from trtdeploy.parity.runner import Array, Feeds, Outputs, Runner
 
-
-@dataclass(frozen=True)
-class Rounding:
-    """How finely a type stores numbers.
-
-    Attributes:
-        unit: Largest relative error of rounding to nearest, half an ulp of 1.
-        step: Distance of the smallest numbers, below which nothing is told apart.
-    """
-
-    unit: float
-    step: float
-
-
-FP32_ROUNDING = Rounding(2.0**-24, 2.0**-149)
-FP16_ROUNDING = Rounding(2.0**-11, 2.0**-24)
-BF16_ROUNDING = Rounding(2.0**-8, 2.0**-133)
-"""Significands of 24, 11 and 8 bits: IEEE 754 binary32 and binary16, and bfloat16."""
-FP32_SUM_ROUNDING = Rounding(2.0**-20, 2.0**-149)
-"""FP32 sums of thousands of products in another order, or by Winograd's algorithm, lose about four
-bits (A. Lavin and S. Gray, Fast Algorithms for Convolutional Neural Networks, CVPR 2016)."""
-
-OUTPUT_ROUNDING = {
-    "fp32": FP32_SUM_ROUNDING,
-    "tf32": FP32_SUM_ROUNDING,
-    "fp16": FP16_ROUNDING,
-    "bf16": BF16_ROUNDING,
-    "int8": FP16_ROUNDING,
-    "int8-fp32": FP32_SUM_ROUNDING,
-    "fp8": FP16_ROUNDING,
-}
-"""By recipe, the type an output may be stored in; int8 and fp8 leave outputs in FP16."""
-_INPUT_ROUNDING = OUTPUT_ROUNDING | {"fp32": FP32_ROUNDING, "tf32": FP16_ROUNDING}
 ASSUMED_ROUNDINGS = 64
 """Roundings on the longest path of a network when nobody counts them."""
 
@@ -89,36 +58,40 @@ class NoiseSource:
     same_arithmetic: bool = False
 
 
-def expect_emulation(run: Runner, recipe: str, *, same_arithmetic: bool = False) -> NoiseSource:
+def expect_emulation(run: Runner, recipe: Recipe, *, same_arithmetic: bool = False) -> NoiseSource:
     """Use the unmodified reference, typed by ``recipe`` and emulated, as the expectation.
 
     Args:
         run: Runs the emulated model.
-        recipe: Name of the recipe.
+        recipe: Of the candidate.
         same_arithmetic: The candidate is emulated too, by the same code from the same precision
             plan, so that every bit must agree.
     """
-    name = f"emulated {recipe} of the unmodified reference"
-    return NoiseSource((run,), name, _find(recipe), same_arithmetic=same_arithmetic)
+    name = f"emulated {recipe.name} of the unmodified reference"
+    return NoiseSource((run,), name, recipe.output_rounding, same_arithmetic=same_arithmetic)
 
 
 def round_inputs(
-    reference: Runner, recipe: str, *, roundings: int = ASSUMED_ROUNDINGS, seeds: int = 2
+    reference: Runner, recipe: Recipe, *, roundings: int = ASSUMED_ROUNDINGS, seeds: int = 2
 ) -> NoiseSource:
     """Use the FP32 reference on rounded and on slightly moved inputs.
 
     Args:
         reference: Runs the reference.
-        recipe: Name of the recipe.
+        recipe: Of the candidate.
         roundings: Tensors that are rounded on the longest path through the network.
         seeds: How many randomly moved runs there are beside the rounded one.
     """
-    unit = _INPUT_ROUNDING[recipe].unit
+    unit = recipe.input_rounding.unit
     moved = [_on_changed_inputs(reference, _move(unit, seed)) for seed in range(seeds)]
     rounded = _on_changed_inputs(reference, lambda array: round_values(array, unit))
-    name = f"inputs rounded as {recipe} would, times sqrt({roundings}) for the layers"
+    name = f"inputs rounded as {recipe.name} would, times sqrt({roundings}) for the layers"
     return NoiseSource(
-        (rounded, *moved), name, _find(recipe), headroom=math.sqrt(roundings), has_pattern=False
+        (rounded, *moved),
+        name,
+        recipe.output_rounding,
+        headroom=math.sqrt(roundings),
+        has_pattern=False,
     )
 
 
@@ -136,10 +109,6 @@ def round_values(array: Array, unit: float) -> Array:
     rounded = np.ldexp(np.rint(significand / unit) * unit, exponent)
     # of a scalar, numpy makes a number that is no array
     return np.asarray(rounded).astype(array.dtype)
-
-
-def _find(recipe: str) -> Rounding:
-    return OUTPUT_ROUNDING[recipe]
 
 
 def _move(unit: float, seed: int) -> Callable[[Array], Array]:

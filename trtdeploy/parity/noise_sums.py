@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
+from trtdeploy.core.number_formats import FP32_ROUNDING
 from trtdeploy.parity.chunks import iterate_chunks
 from trtdeploy.parity.metrics import CloseCount
-from trtdeploy.parity.noise import FP32_ROUNDING, NoiseSource
+from trtdeploy.parity.noise import NoiseSource
 from trtdeploy.parity.runner import Array, FloatArray
 from trtdeploy.parity.slices import SliceSums, SliceView
 

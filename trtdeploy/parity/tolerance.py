@@ -1,21 +1,8 @@
 """How far an output may be off: by recipe, by what the output is, or as the deploy profile says.
 
 The tolerance is about use ("is this close enough?"), the noise floor (``noise``) about cause ("is
-this rounding?"). So the tolerance of a recipe is wide: about 40 units of the narrow type, which is
-what the roundings of a deep network add up to in the relative 2-norm.
-
-=========  ===========  =======  ============================================================
-recipe     relative L2  SQNR     unit of the narrow type
-=========  ===========  =======  ============================================================
-fp32       1e-4         80 dB    6.0e-8; room for Winograd and other orders of summation
-tf32       1e-2         40 dB    4.9e-4, products only
-fp16       2e-2         34 dB    4.9e-4
-bf16       1e-1         20 dB    3.9e-3
-int8       1.5e-1       16 dB    3.9e-3 of the range of each tensor
-fp8        2e-1         14 dB    6.3e-2 (E4M3), products only
-=========  ===========  =======  ============================================================
-
-These are judgements, not laws; the profile's ``parity.atol`` and ``parity.rtol`` replace them.
+this rounding?"). What a recipe allows is a field of it (``config.recipe``), and the profile's
+``parity.atol`` and ``parity.rtol`` replace that.
 """
 
 from __future__ import annotations
@@ -27,27 +14,10 @@ from enum import Enum
 
 import numpy as np
 
-from trtdeploy.core.errors import UsageError
+from trtdeploy.config.recipe import Recipe
 from trtdeploy.parity.chunks import is_float, iterate_chunks
 from trtdeploy.parity.result import Tolerance
 from trtdeploy.parity.runner import Array
-
-RELATIVE_L2 = {
-    "fp32": 1e-4,
-    "tf32": 1e-2,
-    "fp16": 2e-2,
-    "bf16": 1e-1,
-    "int8": 1.5e-1,
-    "int8-fp32": 1.5e-1,
-    "fp8": 2e-1,
-}
-CLOSE_FRACTION = 0.999
-"""Share of elements that must be within the recipe's atol: one saturated score in a thousand may
-tip over. A profile's own tolerance holds for every element, like ``numpy.allclose``."""
-NARROW_CLOSE_FRACTION = 0.99
-"""The same where tensors are stored in 16 bits or fewer: at the edges of a sigmoid map honest FP16
-tips more scores over (0.6 % of the pixels of PP-OCRv6 detection, relative L2 error 5e-3)."""
-_WIDE_RECIPES = ("fp32", "tf32")
 
 RAISE_FACTOR = 2.0
 MOST_RAISED = 5.0
@@ -124,21 +94,15 @@ def find_class_axis(kind: OutputKind, shape: tuple[int, ...]) -> int | None:
 
 
 def make_tolerance_provider(
-    recipe: str, *, atol: float | None = None, rtol: float | None = None
+    recipe: Recipe, *, atol: float | None = None, rtol: float | None = None
 ) -> ToleranceProvider:
     """Return the tolerances of a recipe, or those of the deploy profile.
 
     Args:
-        recipe: Name of the recipe.
+        recipe: Of the candidate.
         atol: ``parity.atol`` of the profile, in units of the output; None keeps the recipe's.
         rtol: ``parity.rtol`` of the profile, relative to each element; None keeps the recipe's.
-
-    Raises:
-        UsageError: There is no such recipe.
     """
-    if recipe not in RELATIVE_L2:
-        known = ", ".join(RELATIVE_L2)
-        raise UsageError(f"no tolerance for recipe {recipe!r}; there are some for {known}")
 
     def provide(name: str, reference: Array) -> Tolerance:
         kind = find_kind(name, reference)
@@ -151,25 +115,24 @@ def make_tolerance_provider(
     return provide
 
 
-def make_recipe_tolerance(recipe: str, kind: OutputKind) -> Tolerance:
+def make_recipe_tolerance(recipe: Recipe, kind: OutputKind) -> Tolerance:
     """Return the tolerance of a recipe for one kind of output."""
-    limit = RELATIVE_L2[recipe]
+    limit = recipe.relative_l2
     # Probabilities have a scale of their own; a class at 1e-5 of 1 need not be right to 2 %.
     scaled = kind is not OutputKind.PROBABILITIES
-    origin = f"recipe {recipe}, {kind.value}"
-    close = CLOSE_FRACTION if recipe in _WIDE_RECIPES else NARROW_CLOSE_FRACTION
-    return Tolerance(limit, 0.0, limit, scaled, origin, close_fraction=close)
+    origin = f"recipe {recipe.name}, {kind.value}"
+    return Tolerance(limit, 0.0, limit, scaled, origin, close_fraction=recipe.close_fraction)
 
 
-def make_profile_tolerance(recipe: str, atol: float | None, rtol: float | None) -> Tolerance:
+def make_profile_tolerance(recipe: Recipe, atol: float | None, rtol: float | None) -> Tolerance:
     """Return the tolerance a deploy profile asks for; every element must meet it.
 
     With ``atol`` alone nothing is relative; with ``rtol`` alone the recipe's share of the largest
     magnitude is kept, for nothing is relative to zero.
     """
     if atol is None:
-        origin = f"profile parity.rtol, atol of recipe {recipe}"
-        return Tolerance(RELATIVE_L2[recipe], rtol or 0.0, None, scaled=True, origin=origin)
+        origin = f"profile parity.rtol, atol of recipe {recipe.name}"
+        return Tolerance(recipe.relative_l2, rtol or 0.0, None, scaled=True, origin=origin)
     given = "profile parity.atol" if rtol is None else "profile parity.atol and parity.rtol"
     return Tolerance(atol, rtol or 0.0, None, scaled=False, origin=given)
 

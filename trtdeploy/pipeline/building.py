@@ -9,7 +9,9 @@ from typing import Any
 
 from trtdeploy.config.loading import ResolvedProfile, load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_shapes
+from trtdeploy.config.recipe import Recipe
 from trtdeploy.core.errors import InputError, ModelFileError, UsageError
+from trtdeploy.core.number_formats import INT8
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.model import OnnxModel
@@ -47,8 +49,6 @@ from trtdeploy.pipeline.result import ENGINE, PREPARED, BuildResult
 from trtdeploy.pipeline.steps import StepRunner
 from trtdeploy.pipeline.target import CompileAbility, judge_ability
 from trtdeploy.precision.calibration.document import CALIBRATION_NAME, save_statistics
-from trtdeploy.precision.quantization.scheme import INT8
-from trtdeploy.precision.recipe import Recipe
 from trtdeploy.precision.typed_model import apply_recipe
 from trtdeploy.preflight.report import CheckReport
 from trtdeploy.report.json_document import SCHEMA_VERSION, dump_document

@@ -17,6 +17,7 @@ from trtdeploy.backends.onnxruntime_model import check_loads
 from trtdeploy.backends.request import TENSORRT, CompileOptions, CompileRequest, CompileResult
 from trtdeploy.config.combination import find_target_compute_capabilities
 from trtdeploy.config.loading import ResolvedProfile
+from trtdeploy.config.recipe import find_recipe
 from trtdeploy.core.errors import CompileError
 from trtdeploy.core.units import format_bytes
 from trtdeploy.pipeline.environment import describe_platform
@@ -25,7 +26,6 @@ from trtdeploy.pipeline.manifest import describe_file
 from trtdeploy.pipeline.progress import ProgressEvent
 from trtdeploy.pipeline.result import ENGINE
 from trtdeploy.pipeline.steps import StepRunner
-from trtdeploy.precision.recipe import find_recipe
 
 ENGINE_NAME, LOG_NAME, TIMING_NAME = "model.engine", "build.log", "timing.cache"
 
@@ -122,6 +122,7 @@ def make_compile_request(
         model_path=str(folder / manifest["typed_model"]["file"]),
         engine_path=str(folder / ENGINE_NAME),
         recipe=recipe.name,
+        weak_flags=recipe.weak_flags,
         low_dtype=next((label for label in narrow if label and label in found), ""),
         tf32=recipe.tf32 and "tf32" in resolved.device.precisions,
         typing=profile.typing,
@@ -163,7 +164,7 @@ def _describe_result(result: CompileResult, resolved: ResolvedProfile) -> dict[s
 def _describe_origin(manifest: dict[str, Any], request: CompileRequest) -> dict[str, Any]:
     """Say what the engine was made from and where; whoever loads it compares."""
     described = describe_request(request)
-    for key in ("fp32_nodes", "operators"):  # the plan and the model have them
+    for key in ("weak_flags", "fp32_nodes", "operators"):  # recipe, plan and model have them
         del described[key]
     gpu = find_local_gpu() if request.module == TENSORRT else None
     return {

@@ -11,6 +11,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from trtdeploy.backends.onnxruntime_model import measure_amax
+from trtdeploy.config.recipe import Recipe
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.index import build_index
@@ -19,7 +20,6 @@ from trtdeploy.graph.normalization import normalize_model
 from trtdeploy.graph.passes.upgrade_opset import UpgradeOpsetPass
 from trtdeploy.graph.saving import save_model
 from trtdeploy.parity.samples_source import SampleSource
-from trtdeploy.precision.recipe import Recipe
 
 
 def measure_model_ranges(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
 from trtdeploy.config.batch_layout import BatchLayout, find_free_batch
+from trtdeploy.config.recipe import Recipe, find_recipe, make_weak_recipe
 from trtdeploy.core.errors import CompileError, UsageError
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.loading import load_model
@@ -42,7 +43,6 @@ from trtdeploy.parity.tolerance import make_tolerance_provider
 from trtdeploy.pipeline.parity_request import ParityRequest
 from trtdeploy.pipeline.task_accuracy import add_task_metric
 from trtdeploy.precision.emulation import emulate_model
-from trtdeploy.precision.recipe import RECIPES, Recipe, make_weak_recipe
 from trtdeploy.precision.typed_model import apply_recipe
 
 EMULATED = "emulated on CPU"
@@ -85,7 +85,7 @@ def run_parity(request: ParityRequest, progress: Observer | None = None) -> Pari
         plan = ParityPlan(
             points=points,
             tolerance=make_tolerance_provider(
-                request.recipe, atol=judgement.atol, rtol=judgement.rtol
+                find_recipe(request.recipe), atol=judgement.atol, rtol=judgement.rtol
             ),
             rules=ComparisonRules(noise=noise, limits=_choose_limits(request)),
             match_rows=judgement.match_rows,
@@ -215,9 +215,9 @@ def _find_noise(
     stack: ExitStack, request: ParityRequest, model: OnnxModel, reference: Runner, folder: Path
 ) -> NoiseSource | None:
     """Choose what shows how far rounding alone leads: see ``trtdeploy.parity.noise``."""
-    recipe = RECIPES.get(request.recipe)
-    if recipe is None or request.is_ours or not _can_repeat(recipe, request):
-        return round_inputs(reference, request.recipe, seeds=1)
+    recipe = find_recipe(request.recipe)
+    if request.is_ours or not _can_repeat(recipe, request):
+        return round_inputs(reference, recipe, seeds=1)
     typed = apply_recipe(
         model,
         make_weak_recipe(recipe) if request.is_weak else recipe,
@@ -228,7 +228,7 @@ def _find_noise(
     expected = _open_emulated(stack, typed, folder / "expected.onnx")
     # the very graph this recipe makes of the reference must also give the very same bits
     same = request.open_engine is None and has_same_structure(typed, load_model(request.candidate))
-    return expect_emulation(expected, request.recipe, same_arithmetic=same)
+    return expect_emulation(expected, recipe, same_arithmetic=same)
 
 
 def _can_repeat(recipe: Recipe, request: ParityRequest) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from trtdeploy.config.loading import load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_optimization_profiles
+from trtdeploy.config.recipe import Recipe, find_recipe
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.loading import load_model
 from trtdeploy.parity.runner import Array, Feeds
@@ -31,7 +32,6 @@ from trtdeploy.pipeline.pinning_subject import PinningSource, PinningSubject, pr
 from trtdeploy.pipeline.progress import ProgressCallback, ProgressEvent, ignore_progress
 from trtdeploy.pipeline.steps import StepRunner
 from trtdeploy.pipeline.task_accuracy import iterate_labelled
-from trtdeploy.precision.recipe import Recipe, find_recipe
 
 _SYNTHETIC_RUNS = 4
 _STEP = "search"
@@ -134,7 +134,7 @@ def _search(
     request, parity = source.request, source.profile.parity
     judge = TargetJudge(
         target or parse_target(""),
-        make_tolerance_provider(source.recipe.name, atol=parity.atol, rtol=parity.rtol),
+        make_tolerance_provider(source.recipe, atol=parity.atol, rtol=parity.rtol),
     )
     candidates = join_candidates(subject.candidates, request.most_runs - SEARCH_RUNS)
     metric = MetricTarget(request.metric, request.max_drop) if request.metric else None

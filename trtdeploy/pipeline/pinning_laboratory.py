@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
+from trtdeploy.config.recipe import Recipe
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.saving import save_model
 from trtdeploy.parity.runner import Outputs
@@ -15,7 +16,6 @@ from trtdeploy.pinning.target import TargetJudge
 from trtdeploy.pipeline.pinning_samples import KnownRuns
 from trtdeploy.precision.emulation import emulate_model
 from trtdeploy.precision.pins import FP16, FP32, parse_pin
-from trtdeploy.precision.recipe import Recipe
 from trtdeploy.precision.typed_model import TypedModel, apply_recipe
 
 _FILE_NAME = "candidate.onnx"
@@ -117,7 +117,7 @@ class EmulationLaboratory:
         others = [f"{FP32}:{node}" for node in self._nodes if node not in own]
         inputs = self._inputs
         if inputs.recipe.quantized is not None:
-            alone = replace(inputs.recipe, low=None, limits=None)
+            alone = replace(inputs.recipe, low=None)
             inputs = replace(inputs, recipe=alone, pins=tuple(map(_widen_pin, inputs.pins)))
         return self._run(inputs.type_model(others), decide=False)
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from trtdeploy.core.number_formats import INT8, QuantizedType
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.pipeline.quantizing import Calibration
@@ -14,7 +15,6 @@ from trtdeploy.precision.calibration.histogram import MagnitudeHistogram, find_b
 from trtdeploy.precision.calibration.percentile import find_percentile
 from trtdeploy.precision.calibration.squared_error import list_levels
 from trtdeploy.precision.quantization.plan import QuantizationPlan, QuantizedWeight
-from trtdeploy.precision.quantization.scheme import INT8, QuantizedType
 from trtdeploy.precision.quantization.weights import measure_weight_thresholds
 
 _SHOWN_PERCENTILE = 99.9

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trtdeploy.config.recipe import Recipe
 from trtdeploy.config.shape_table import ShapeTable
 from trtdeploy.core.errors import UsageError
 from trtdeploy.pinning.search import SEARCH_RUNS
 from trtdeploy.pinning.target import Target, parse_target
-from trtdeploy.precision.recipe import Recipe
 
 DEFAULT_SAMPLES = 8
 DEFAULT_RUNS = 300

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trtdeploy.config.deploy_profile import DeployProfile
+from trtdeploy.config.recipe import Recipe
+from trtdeploy.core.number_formats import INT8, QuantizedType
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel
@@ -38,8 +40,6 @@ from trtdeploy.precision.quantization.preparation import (
     prepare_for_quantization,
     prepare_for_typing,
 )
-from trtdeploy.precision.quantization.scheme import INT8, QuantizedType
-from trtdeploy.precision.recipe import Recipe
 
 _EXPLAINED = 20
 """So many nodes get a reason: reading weights takes time."""

@@ -9,6 +9,7 @@ from trtdeploy.backends.installed import find_installed
 from trtdeploy.backends.parser_answer import ParserAnswer
 from trtdeploy.config.loading import ResolvedProfile
 from trtdeploy.config.optimization_profile import ShapeResolution
+from trtdeploy.config.recipe import find_recipe
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.preflight.checking import check_model
@@ -31,7 +32,7 @@ def run_preflight(
     target = CheckTarget(
         backend=resolved.profile.backend,
         tensorrt_version=_find_version(resolved),
-        recipe=resolved.profile.recipe,
+        recipe=find_recipe(resolved.profile.recipe),
         device_title=resolved.device.title,
     )
     return check_model(

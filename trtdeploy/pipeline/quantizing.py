@@ -9,7 +9,9 @@ from typing import Any
 from trtdeploy.config.calibration import CalibrationSection
 from trtdeploy.config.deploy_profile import DeployProfile
 from trtdeploy.config.device import DeviceSpec
+from trtdeploy.config.recipe import Recipe, find_recipe, make_weak_recipe
 from trtdeploy.core.errors import NotPossibleError, UsageError
+from trtdeploy.core.number_formats import INT8
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel
@@ -30,8 +32,6 @@ from trtdeploy.precision.quantization.audit import audit_quantization
 from trtdeploy.precision.quantization.planning import plan_quantization
 from trtdeploy.precision.quantization.preparation import prepare_for_quantization
 from trtdeploy.precision.quantization.report import QuantizationReport
-from trtdeploy.precision.quantization.scheme import INT8
-from trtdeploy.precision.recipe import Recipe, find_recipe, make_weak_recipe
 from trtdeploy.precision.typed_model import TypedModel
 
 STEP = "calibrate"

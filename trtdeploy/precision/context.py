@@ -10,9 +10,9 @@ import numpy.typing as npt
 from onnx import NodeProto, TensorProto, numpy_helper
 
 from trtdeploy.core.dtypes import DType
+from trtdeploy.core.number_formats import FLOAT_LIMITS, FloatLimits
 from trtdeploy.graph.index import ModelIndex, Scope
 from trtdeploy.graph.weights import WeightRange
-from trtdeploy.precision.recipe import FloatLimits
 
 _SMALL_ELEMENTS = 64
 
@@ -24,15 +24,18 @@ class RuleContext:
     Attributes:
         index: The model, normalised.
         low: The narrow type.
-        limits: Its range.
         ranges: Largest magnitude of each value in an FP32 run; empty without data.
     """
 
     index: ModelIndex
     low: DType
-    limits: FloatLimits
     ranges: Mapping[str, float] = field(default_factory=dict)
     _measured: dict[int, tuple[TensorProto, WeightRange]] = field(default_factory=dict)
+
+    @property
+    def limits(self) -> FloatLimits:
+        """The range of the narrow type."""
+        return FLOAT_LIMITS[self.low]
 
     def float_inputs(self, scope: Scope, node: NodeProto) -> list[tuple[int, str]]:
         """Return (slot, name) of the FP32 operands of ``node``."""

@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 
 from trtdeploy.core.errors import UsageError
 from trtdeploy.core.names import suggest_name
+from trtdeploy.core.number_formats import QUANTIZED_TYPES, QuantizedType
 from trtdeploy.graph.export_facts import read_pins
 from trtdeploy.graph.index import ModelIndex
-from trtdeploy.precision.quantization.scheme import QUANTIZED_TYPES, QuantizedType
 
 FP32, FP16 = "fp32", "fp16"
 PIN_PRECISIONS = (FP32, FP16, *QUANTIZED_TYPES)

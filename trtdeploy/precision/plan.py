@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from trtdeploy.config.recipe import Recipe
 from trtdeploy.core.dtypes import DType
-from trtdeploy.precision.recipe import Recipe
 
 
 @dataclass(frozen=True)

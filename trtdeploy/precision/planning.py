@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from trtdeploy.config.recipe import Recipe
 from trtdeploy.core.dtypes import DType
 from trtdeploy.graph.index import ModelIndex
 from trtdeploy.precision.context import RuleContext
 from trtdeploy.precision.neighbours import find_fp32_movers
 from trtdeploy.precision.operators import Q_DQ_OPERATORS
 from trtdeploy.precision.plan import NodeDecision, PrecisionPlan
-from trtdeploy.precision.recipe import Recipe
 from trtdeploy.precision.rules.engine_limits import KeepEngineLimitRule
 from trtdeploy.precision.rules.measured_range import KeepMeasuredRangeRule
 from trtdeploy.precision.rules.operator_kinds import KeepOperatorRule
@@ -49,10 +49,10 @@ def plan_precision(
     Raises:
         UsageError: A pin matches no node.
     """
-    if recipe.low is None or recipe.limits is None:
+    if recipe.low is None:
         nodes = _plan_fp32(index, recipe)
         return PrecisionPlan(recipe, nodes, notes=_note_random(index), pairs=_find_pairs(index))
-    context = RuleContext(index, recipe.low, recipe.limits, ranges or {})
+    context = RuleContext(index, recipe.low, ranges or {})
     kept = _apply_rules(context, _make_rules(pins))
     movers = find_fp32_movers(context, set(kept))
     nodes = {}

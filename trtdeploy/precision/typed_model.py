@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from trtdeploy.config.recipe import Recipe
 from trtdeploy.core.errors import UsageError
 from trtdeploy.graph.index import ModelIndex, build_index
 from trtdeploy.graph.model import OnnxModel
@@ -19,7 +20,6 @@ from trtdeploy.precision.quantization.preparation import (
     prepare_for_quantization,
     prepare_for_typing,
 )
-from trtdeploy.precision.recipe import Recipe
 from trtdeploy.precision.typing_pass import ApplyPrecisionPass
 
 

@@ -60,7 +60,7 @@ class CheckReport:
             "node_count": self.node_count,
             "backend": self.target.backend,
             "engine": self.target.engine_title,
-            "recipe": self.target.recipe,
+            "recipe": self.target.recipe.name,
             "device": self.target.device_title,
             "asked": self.asked,
             "counts": self.count(),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trtdeploy.config.recipe import FP32, Recipe
+
 BACKEND_TITLES = {
     "tensorrt": "TensorRT",
     "tensorrt_rtx": "TensorRT-RTX",
@@ -18,14 +20,14 @@ class CheckTarget:
     Attributes:
         backend: ``tensorrt``, ``tensorrt_rtx`` or ``onnxruntime``.
         tensorrt_version: Version of the backend, e.g. ``10.3``; None when it is not known yet.
-        recipe: Precision recipe, e.g. ``fp16``.
+        recipe: What the precision of the engine will be.
         device_title: The device as people call it.
         max_opset: Highest operator set the target documents; None takes it from the shipped table.
     """
 
     backend: str
     tensorrt_version: str | None = None
-    recipe: str = "fp32"
+    recipe: Recipe = FP32
     device_title: str = ""
     max_opset: int | None = None
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tests.precision.calibration.test_statistics import count, make_statistics
 from trtdeploy.config.calibration import CALIBRATION_METHODS
 from trtdeploy.core.errors import InputError
+from trtdeploy.core.number_formats import FP8_E4M3
 from trtdeploy.precision.calibration.document import (
     LARGEST_FILE_BYTES,
     format_statistics,
@@ -28,7 +29,6 @@ from trtdeploy.precision.calibration.document import (
 from trtdeploy.precision.calibration.histogram import FINITE_BINS
 from trtdeploy.precision.calibration.histogram_text import format_counts, parse_histogram
 from trtdeploy.precision.calibration.methods import MethodChoice
-from trtdeploy.precision.quantization.scheme import FP8_E4M3
 
 CHOICE = MethodChoice("entropy", (("act", "minmax"),))
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from trtdeploy.config.calibration import CALIBRATION_METHODS
 from trtdeploy.core.errors import UsageError
+from trtdeploy.core.number_formats import FP8_E4M3, FP8_E5M2, INT8, QuantizedType
 from trtdeploy.precision.calibration.entropy import LEVELS, LINEAR_BINS, MOST_CLIPPING
 from trtdeploy.precision.calibration.histogram import MagnitudeHistogram, find_bins, find_edges
 from trtdeploy.precision.calibration.methods import MethodChoice, find_threshold
 from trtdeploy.precision.calibration.squared_error import list_levels
-from trtdeploy.precision.quantization.scheme import FP8_E4M3, FP8_E5M2, INT8, QuantizedType
 
 Floats = npt.NDArray[np.float64]
 KINDS = (INT8, FP8_E4M3, FP8_E5M2)

@@ -10,6 +10,7 @@ import pytest
 
 from trtdeploy.config.calibration import CALIBRATION_METHODS
 from trtdeploy.core.errors import InputError, UsageError
+from trtdeploy.core.number_formats import FP8_E4M3
 from trtdeploy.precision.calibration.histogram import MagnitudeHistogram
 from trtdeploy.precision.calibration.methods import MethodChoice, find_threshold
 from trtdeploy.precision.calibration.statistics import (
@@ -17,7 +18,6 @@ from trtdeploy.precision.calibration.statistics import (
     CalibrationStatistics,
     merge_statistics,
 )
-from trtdeploy.precision.quantization.scheme import FP8_E4M3
 
 MODEL = "a" * 64
 

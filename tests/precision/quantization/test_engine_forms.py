@@ -10,9 +10,9 @@ from onnx import ModelProto, TensorProto
 
 from tests.builders import FLOAT, FLOAT16, constant, model, op, random_array, value
 from tests.precision.quantized_models import compile_for_rtx, name_quantized, quantize
+from trtdeploy.config.recipe import RECIPES
+from trtdeploy.core.number_formats import FP8_E5M2
 from trtdeploy.precision.quantization.planning import ENGINE_LIMITS
-from trtdeploy.precision.quantization.scheme import FP8_E5M2
-from trtdeploy.precision.recipe import RECIPES
 
 Shape = tuple[int, ...]
 FORMS: list[tuple[str, str, Shape, Shape, dict[str, Any]]] = [

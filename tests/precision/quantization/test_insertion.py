@@ -20,8 +20,8 @@ from tests.precision.quantized_models import (
     run_plainly,
     scale_of,
 )
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.core.errors import InputError, UsageError
-from trtdeploy.precision.recipe import RECIPES
 from trtdeploy.precision.typed_model import apply_recipe
 
 CODES = {"int8": TensorProto.INT8, "int8-fp32": TensorProto.INT8, "fp8": TensorProto.FLOAT8E4M3FN}

@@ -18,8 +18,8 @@ from tests.precision.quantized_models import (
     quantize,
     run_plainly,
 )
+from trtdeploy.config.recipe import RECIPES
 from trtdeploy.precision.quantization.preparation import prepare_for_quantization
-from trtdeploy.precision.recipe import RECIPES
 
 
 def exported() -> ModelProto:

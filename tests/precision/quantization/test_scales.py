@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from trtdeploy.core.dtypes import DType
-from trtdeploy.graph.channels import ChannelLayout
-from trtdeploy.graph.quantized_weights import WeightQuantization, quantize_values
-from trtdeploy.precision.quantization.scales import compute_scales
-from trtdeploy.precision.quantization.scheme import (
+from trtdeploy.core.number_formats import (
     FP8_E4M3,
     FP8_E5M2,
     INT8,
     QUANTIZED_TYPES,
     QuantizedType,
 )
+from trtdeploy.graph.channels import ChannelLayout
+from trtdeploy.graph.quantized_weights import WeightQuantization, quantize_values
+from trtdeploy.precision.quantization.scales import compute_scales
 
 NUMPY = {
     DType.FLOAT16: np.dtype(np.float16),

@@ -24,6 +24,12 @@ from tests.builders import (
     value,
 )
 from trtdeploy.core.dtypes import DType
+from trtdeploy.core.number_formats import (
+    FP8_E4M3,
+    INT8,
+    QUANTIZED_TYPES,
+    QuantizedType,
+)
 from trtdeploy.graph import weights
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.model import OnnxModel
@@ -32,12 +38,6 @@ from trtdeploy.graph.saving import save_model
 from trtdeploy.graph.structure import has_same_structure
 from trtdeploy.precision.emulation import emulate_model
 from trtdeploy.precision.quantization.scales import compute_scales
-from trtdeploy.precision.quantization.scheme import (
-    FP8_E4M3,
-    INT8,
-    QUANTIZED_TYPES,
-    QuantizedType,
-)
 from trtdeploy.precision.quantization.weights import measure_weight_thresholds, store_quantized
 
 KINDS = pytest.mark.parametrize("kind", QUANTIZED_TYPES.values(), ids=lambda k: k.name)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from trtdeploy.config.calibration import CALIBRATION_METHODS
 from trtdeploy.core.errors import InputError
 from trtdeploy.core.files import save_text
+from trtdeploy.core.number_formats import INT8, QuantizedType
 from trtdeploy.precision.calibration.histogram import FINITE_BINS, MagnitudeHistogram
 from trtdeploy.precision.calibration.histogram_text import (
     LONGEST_TEXT,
@@ -19,7 +20,6 @@ from trtdeploy.precision.calibration.histogram_text import (
 )
 from trtdeploy.precision.calibration.methods import MethodChoice, find_threshold
 from trtdeploy.precision.calibration.statistics import CalibrationData, CalibrationStatistics
-from trtdeploy.precision.quantization.scheme import INT8, QuantizedType
 
 SCHEMA_VERSION: Final = 1
 CALIBRATION_NAME: Final = "calibration.json"

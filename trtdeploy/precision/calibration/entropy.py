@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from trtdeploy.core.number_formats import INT8
 from trtdeploy.precision.calibration.density import Floats, MagnitudeDensity
 from trtdeploy.precision.calibration.histogram import MagnitudeHistogram
 from trtdeploy.precision.calibration.squared_error import (
@@ -14,7 +15,6 @@ from trtdeploy.precision.calibration.squared_error import (
     measure_clipping,
     measure_errors,
 )
-from trtdeploy.precision.quantization.scheme import INT8
 
 LINEAR_BINS = 2048
 LEVELS = 128

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from trtdeploy.config.calibration import CALIBRATION_METHODS
 from trtdeploy.core.errors import UsageError
 from trtdeploy.core.names import suggest_name
+from trtdeploy.core.number_formats import FP8_E4M3, INT8, QuantizedType
 from trtdeploy.precision.calibration.entropy import find_least_divergence
 from trtdeploy.precision.calibration.histogram import MagnitudeHistogram
 from trtdeploy.precision.calibration.percentile import (
@@ -17,7 +18,6 @@ from trtdeploy.precision.calibration.percentile import (
     find_percentile,
 )
 from trtdeploy.precision.calibration.squared_error import find_least_squared_error
-from trtdeploy.precision.quantization.scheme import FP8_E4M3, INT8, QuantizedType
 
 DEFAULT_METHODS = {INT8.name: "entropy", FP8_E4M3.name: "minmax"}
 """By 8-bit type, where nobody names one (docs/quantization-accuracy.md compares them). FP8 gains

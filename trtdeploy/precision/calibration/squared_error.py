@@ -7,9 +7,9 @@ from functools import lru_cache
 import numpy as np
 from onnx import helper
 
+from trtdeploy.core.number_formats import INT8, QuantizedType
 from trtdeploy.precision.calibration.density import Floats, MagnitudeDensity
 from trtdeploy.precision.calibration.histogram import MagnitudeHistogram
-from trtdeploy.precision.quantization.scheme import INT8, QuantizedType
 
 _CANDIDATES_AT_ONCE = 128
 """With 128 levels each: 16384 limits, a few MiB of temporaries."""

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trtdeploy.core.errors import InputError, UsageError
+from trtdeploy.core.number_formats import INT8, QuantizedType
 from trtdeploy.precision.calibration.histogram import MagnitudeHistogram
 from trtdeploy.precision.calibration.methods import MethodChoice, find_threshold
-from trtdeploy.precision.quantization.scheme import INT8, QuantizedType
 
 _MOST_NAMED = 5
 

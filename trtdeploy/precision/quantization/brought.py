@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from onnx import NodeProto
 
+from trtdeploy.core.number_formats import QUANTIZED_TYPES, QuantizedType
 from trtdeploy.graph.index import ModelIndex, Scope
 from trtdeploy.graph.model import OnnxModel, walk_nodes
 from trtdeploy.precision.neighbours import MOVERS
 from trtdeploy.precision.operators import DEQUANTIZE, Q_DQ_OPERATORS, QUANTIZE
 from trtdeploy.precision.quantization.layers import Layer
 from trtdeploy.precision.quantization.plan import LayerDecision
-from trtdeploy.precision.quantization.scheme import QUANTIZED_TYPES, QuantizedType
 
 BROUGHT_RULE = "brought"
 _QUANTIZERS = frozenset({QUANTIZE, "DynamicQuantizeLinear"})

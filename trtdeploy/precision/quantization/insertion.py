@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
+from trtdeploy.core.number_formats import QuantizedType
 from trtdeploy.graph.index import ModelIndex, build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.naming import NameSource
@@ -16,7 +17,6 @@ from trtdeploy.graph.passes.drop_unused_constants import DropUnusedConstantsPass
 from trtdeploy.precision.operators import DEQUANTIZE, QUANTIZE
 from trtdeploy.precision.quantization.plan import QuantizationPlan, QuantizedWeight
 from trtdeploy.precision.quantization.scales import compute_scales
-from trtdeploy.precision.quantization.scheme import QuantizedType
 from trtdeploy.precision.quantization.settling import settle_plan
 from trtdeploy.precision.quantization.weights import measure_weight_thresholds, store_quantized
 

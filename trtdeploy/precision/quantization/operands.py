@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Mapping
 from onnx import NodeProto
 
 from trtdeploy.core.dtypes import DType
+from trtdeploy.core.number_formats import QuantizedType
 from trtdeploy.graph.attributes import integer_of, value_of
 from trtdeploy.graph.index import ModelIndex
 from trtdeploy.graph.model import ONNX_DOMAINS
@@ -14,7 +15,6 @@ from trtdeploy.precision.quantization.layers import Layer
 from trtdeploy.precision.quantization.plan import QuantizedOperand
 from trtdeploy.precision.quantization.residuals import find_residuals
 from trtdeploy.precision.quantization.rules.activation_product import is_activation_product
-from trtdeploy.precision.quantization.scheme import QuantizedType
 
 CONCAT = "Concat"
 _REARRANGERS = frozenset(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trtdeploy.core.dtypes import DType
-from trtdeploy.precision.quantization.scheme import QUANTIZED_TYPES, QuantizedType
+from trtdeploy.core.number_formats import QUANTIZED_TYPES, QuantizedType
 
 RECIPE_RULE = "recipe"
 """The rule of a decision that no rule objected to."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from trtdeploy.config.recipe import Recipe
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import NotPossibleError, UsageError
+from trtdeploy.core.number_formats import FP8_E5M2, QuantizedType
 from trtdeploy.graph.index import ModelIndex
 from trtdeploy.precision.pins import Pin, find_pinned
 from trtdeploy.precision.plan import PrecisionPlan
@@ -36,8 +38,6 @@ from trtdeploy.precision.quantization.rules.operator_form import KeepOperatorFor
 from trtdeploy.precision.quantization.rules.pinned_layer import KeepPinnedLayerRule
 from trtdeploy.precision.quantization.rules.pooled_layer import KeepPooledLayerRule
 from trtdeploy.precision.quantization.rules.rule import LayerContext, LayerRule
-from trtdeploy.precision.quantization.scheme import FP8_E5M2, QuantizedType
-from trtdeploy.precision.recipe import Recipe
 
 ENGINE_LIMITS: dict[QuantizedType, str] = {
     FP8_E5M2: "no TensorRT has E5M2 tensors (the TensorRT-RTX 1.7 parser refuses them)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trtdeploy.config.recipe import OPSET_OF_NARROW_SCALES, Recipe
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.normalization import normalize_model
 from trtdeploy.graph.passes.adopt_contrib_quantization import AdoptContribQuantizationPass
@@ -13,7 +14,6 @@ from trtdeploy.graph.passes.fold_weight_transposes import FoldWeightTransposesPa
 from trtdeploy.graph.passes.fuse_batch_normalization import FuseBatchNormalizationPass
 from trtdeploy.graph.passes.upgrade_opset import UpgradeOpsetPass
 from trtdeploy.precision.quantization.brought import has_pairs
-from trtdeploy.precision.recipe import OPSET_OF_NARROW_SCALES, Recipe
 
 
 def prepare_for_typing(model: OnnxModel, recipe: Recipe) -> OnnxModel:

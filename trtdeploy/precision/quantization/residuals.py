@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from onnx import NodeProto
 
 from trtdeploy.core.dtypes import DType
+from trtdeploy.core.number_formats import QuantizedType
 from trtdeploy.graph.index import ModelIndex, Scope
 from trtdeploy.graph.model import ONNX_DOMAINS
 from trtdeploy.precision.quantization.layers import CONV, CONV_TRANSPOSE, LAYER_OPERATORS
-from trtdeploy.precision.quantization.scheme import QuantizedType
 
 _OPERANDS = 2
 

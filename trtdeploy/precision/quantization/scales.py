@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trtdeploy.core.dtypes import DType
-from trtdeploy.precision.quantization.scheme import QuantizedType
+from trtdeploy.core.number_formats import QuantizedType
 
 _SCALE_TYPES: dict[DType, tuple[npt.DTypeLike, npt.DTypeLike, float, float]] = {
     DType.FLOAT16: (np.float16, np.uint16, 2.0**-24, 65504.0),

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from trtdeploy.core.errors import InputError
+from trtdeploy.core.number_formats import QuantizedType
 from trtdeploy.graph.index import ModelIndex
 from trtdeploy.precision.quantization.layers import LAYER_OPERATORS
 from trtdeploy.precision.quantization.operands import CONCAT, find_roots
 from trtdeploy.precision.quantization.plan import QuantizationPlan, QuantizedOperand
-from trtdeploy.precision.quantization.scheme import QuantizedType
 
 MAX_SHARED_RATIO = 8.0
 """Members of a Concat share a scale up to this ratio of their ranges; the smallest loses 3 bits."""

@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto
 
+from trtdeploy.core.number_formats import QuantizedType
 from trtdeploy.graph.channels import PIECE_ELEMENTS, ChannelLayout
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.quantized_weights import WeightQuantization, quantize_values
-from trtdeploy.precision.quantization.scheme import QuantizedType
 
 
 def measure_weight_thresholds(

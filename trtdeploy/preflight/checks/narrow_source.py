@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trtdeploy.core.dtypes import DType
-from trtdeploy.precision.recipe import RECIPES
 from trtdeploy.preflight.context import CheckContext
 from trtdeploy.preflight.finding import WHOLE_GRAPH, Affects, Finding, FindingKind, Severity
 
@@ -22,8 +21,7 @@ class FindNarrowSourceCheck:
 
     def find(self, context: CheckContext) -> Iterator[Finding]:
         """Yield one finding per narrow type that the recipe is not about."""
-        recipe = RECIPES.get(context.target.recipe)
-        wanted = recipe.low if recipe is not None else None
+        wanted = context.target.recipe.low
         found: dict[DType, str] = {}
         for scope in context.prepared.index.scopes:
             for name, dtype in scope.types.items():
@@ -33,6 +31,6 @@ class FindNarrowSourceCheck:
             yield NARROW_SOURCE.at(
                 WHOLE_GRAPH,
                 f"the model holds {dtype.label} values already, {name!r} for one; recipe "
-                f"{context.target.recipe} starts from an FP32 model",
+                f"{context.target.recipe.name} starts from an FP32 model",
                 "Give the FP32 model, or export the checkpoint again in FP32.",
             )

@@ -17,7 +17,6 @@ from trtdeploy.preflight.prepared_model import CheckedNode
 UNPAIRED_QUANTIZE = FindingKind("unpaired-quantize", Severity.HAZARD, Affects.ENGINE)
 ALREADY_QUANTIZED = FindingKind("already-quantized", Severity.HAZARD, Affects.ENGINE)
 
-_QUANTIZING_RECIPES = ("int8", "fp8", "int4", "fp4")
 _PASSES_ON = frozenset(
     {"Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Concat", "Slice", "Gather",
      "Identity", "Split", "Pad", "MaxPool", "Resize"}
@@ -44,11 +43,11 @@ class FindQuantizationPairsCheck:
                     "Export in QDQ format: every QuantizeLinear followed by a DequantizeLinear.",
                 )
         recipe = context.target.recipe
-        if quantizers and recipe.startswith(_QUANTIZING_RECIPES):
+        if quantizers and recipe.quantized is not None:
             yield ALREADY_QUANTIZED.at(
                 WHOLE_GRAPH,
                 f"the model brings Q/DQ pairs (QuantizeLinear nodes: {len(quantizers)}); they are "
-                f"kept as they are, and recipe {recipe!r} quantizes nothing beside them",
+                f"kept as they are, and recipe {recipe.name!r} quantizes nothing beside them",
                 "Nothing to do if that is meant; give the FP32 model to let trtdeploy calibrate "
                 "and place the pairs.",
             )

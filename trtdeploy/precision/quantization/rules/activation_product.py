@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from onnx import NodeProto
 
+from trtdeploy.core.number_formats import INT8
 from trtdeploy.precision.neighbours import MOVERS
 from trtdeploy.precision.quantization.layers import MATMUL, Layer
 from trtdeploy.precision.quantization.rules.flow import find_reached
 from trtdeploy.precision.quantization.rules.rule import Kept, LayerContext
-from trtdeploy.precision.quantization.scheme import INT8
 from trtdeploy.precision.rules.readers import Reader, walk_readers
 
 _AFTER_SOFTMAX = MOVERS | {"Where", "IsNaN"}

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from trtdeploy.core.number_formats import QuantizedType
 from trtdeploy.graph.index import ModelIndex
 from trtdeploy.precision.pins import Pin
 from trtdeploy.precision.plan import PrecisionPlan
 from trtdeploy.precision.quantization.layers import Layer
-from trtdeploy.precision.quantization.scheme import QuantizedType
 
 Kept = tuple[str, str]
 """Layer name and reason."""
