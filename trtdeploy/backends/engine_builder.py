@@ -85,7 +85,9 @@ def build_engine(trt: Any, request: CompileRequest, report: Report) -> CompileRe
 
 def _refuse_strong_model(trt: Any, request: CompileRequest, typing: str) -> None:
     """Refuse a model with FP16 scales where the parser reads FP32 scales only."""
-    narrow_scales = set(request.weak_flags or ()) >= {"INT8", "FP16"}
+    flags = request.weak_flags or ()
+    # INT8 beside a narrow float has scales of that type
+    narrow_scales = "INT8" in flags and len(flags) > 1
     if typing == "weak" and request.typing != "weak" and narrow_scales:
         raise NotPossibleError(
             f"{name_product(trt)} reads opset 17 and FP32 scales, and the model was typed with "
