@@ -12,6 +12,7 @@ import pytest
 
 from trtdeploy.core.errors import ExecutionError, InputError
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange, ValueRange
+from trtdeploy.core.tensors import Feeds, Outputs, Runner
 from trtdeploy.parity.batch import BatchLayout
 from trtdeploy.parity.checking import (
     ParityPlan,
@@ -24,7 +25,6 @@ from trtdeploy.parity.judgement import with_finding
 from trtdeploy.parity.noise import expect_emulation
 from trtdeploy.parity.points import find_independence_points, find_points
 from trtdeploy.parity.result import ParityReport, Verdict
-from trtdeploy.parity.runner import Feeds, Outputs, Runner
 from trtdeploy.parity.tolerance import make_tolerance_provider
 
 Shapes = Mapping[str, tuple[int, ...]]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from trtdeploy.core.errors import InputError, MissingDependencyError, UsageError
+from trtdeploy.core.tensors import Array, Feeds, Outputs
 from trtdeploy.parity.result import Verdict
-from trtdeploy.parity.runner import Array, Feeds, Outputs
 from trtdeploy.parity.task_metric import (
     MeanIouMetric,
     Top1Metric,

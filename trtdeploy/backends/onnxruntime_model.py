@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,7 @@ import numpy as np
 
 from trtdeploy.core.errors import CompileError, InputError
 from trtdeploy.core.optional import import_optional
-
-Feeds = Mapping[str, "np.ndarray[Any, Any]"]
+from trtdeploy.core.tensors import Feeds
 
 
 def open_session(

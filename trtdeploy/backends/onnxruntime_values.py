@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from trtdeploy.backends.numpy_types import to_numpy_type
-from trtdeploy.backends.session import Array, Feeds
 from trtdeploy.core.dtypes import DType
-from trtdeploy.core.tensors import TensorSpec
+from trtdeploy.core.tensors import Array, Feeds, TensorSpec
 
 RAW_TYPES = frozenset(
     {

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from trtdeploy.core.tensors import TensorSpec
-from trtdeploy.parity.runner import Array, Feeds, Outputs
+from trtdeploy.core.tensors import Array, Feeds, Outputs, TensorSpec
 from trtdeploy.parity.samples_axes import find_batch_axes
 
 

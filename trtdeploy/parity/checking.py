@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from trtdeploy.core.errors import ExecutionError, FeedError
-from trtdeploy.core.tensors import format_shape
+from trtdeploy.core.tensors import Feeds, FeedsMaker, Runner, format_shape
 from trtdeploy.parity.batch import BatchLayout, count_samples, join_parts, split_feeds
 from trtdeploy.parity.comparison import ComparisonRules
 from trtdeploy.parity.judgement import with_finding
 from trtdeploy.parity.point_check import PointCheck, PointRules
 from trtdeploy.parity.points import ParityPoint
 from trtdeploy.parity.result import ParityReport, PointResult, Verdict
-from trtdeploy.parity.runner import Feeds, FeedsMaker, Runner
 from trtdeploy.parity.tolerance import ToleranceProvider, make_tolerance_provider
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from trtdeploy.config.preprocessing import PreprocessingSection
 from trtdeploy.core.errors import InputError
 from trtdeploy.core.optional import import_optional
-from trtdeploy.parity.samples_axes import Array
+from trtdeploy.core.tensors import Array
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
 

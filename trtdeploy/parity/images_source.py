@@ -9,10 +9,10 @@ import numpy as np
 
 from trtdeploy.config.preprocessing import PreprocessingSection
 from trtdeploy.core.errors import InputError
-from trtdeploy.core.tensors import TensorSpec, format_shape
+from trtdeploy.core.tensors import Array, TensorSpec, format_shape
 from trtdeploy.parity.images_files import ImageReader
 from trtdeploy.parity.images_pixels import ImageLayout, PixelScaling, find_image_layout
-from trtdeploy.parity.samples_axes import Array, BatchAxes, to_numpy_dtype
+from trtdeploy.parity.samples_axes import BatchAxes, to_numpy_dtype
 from trtdeploy.parity.samples_problems import raise_problems
 from trtdeploy.parity.samples_source import Sample, SampleId, SampleSource
 

@@ -28,8 +28,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trtdeploy.core.tensors import Array, Feeds, Outputs, Runner
 from trtdeploy.parity.chunks import is_float
-from trtdeploy.parity.runner import Array, Feeds, Outputs, Runner
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
+from trtdeploy.core.tensors import Array, FloatArray
 from trtdeploy.parity.chunks import iterate_chunks
 from trtdeploy.parity.metrics import CloseCount
 from trtdeploy.parity.noise import FP32_ROUNDING, NoiseSource
-from trtdeploy.parity.runner import Array, FloatArray
 from trtdeploy.parity.slices import SliceSums, SliceView
 
 COUNT, LEAD, LEAN, NOISE_LEAN, VALUE, SQUARE, DRIFT, NOISE_DRIFT, GAP_SQUARE, NOISE_SQUARE = range(

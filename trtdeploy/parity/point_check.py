@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from trtdeploy.core.tensors import Array, Feeds, Outputs, Runner
 from trtdeploy.parity.batch import BatchLayout, count_samples
 from trtdeploy.parity.comparison import ComparisonRules, OutputComparator
 from trtdeploy.parity.judgement import with_finding
@@ -18,7 +19,6 @@ from trtdeploy.parity.result import (
     Verdict,
 )
 from trtdeploy.parity.rows import MatchedRows, forgive_tied_indices, match_rows
-from trtdeploy.parity.runner import Array, Feeds, Outputs, Runner
 from trtdeploy.parity.tolerance import ToleranceProvider
 
 TIED_VALUES = 1e-3

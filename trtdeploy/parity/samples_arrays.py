@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from trtdeploy.core.errors import InputError
-from trtdeploy.parity.samples_axes import Array
+from trtdeploy.core.tensors import Array
 
 ARRAY_SUFFIXES = (".npz", ".npy")
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from onnx import helper
 
 from trtdeploy.config.axis_roles import DynamicAxis, find_dynamic_axes, find_role_by_name
@@ -82,6 +81,3 @@ def to_numpy_dtype(dtype: DType) -> np.dtype[np.generic]:
     """Return numpy's type for an element type (that of ml_dtypes where numpy has none)."""
     found: np.dtype[np.generic] = helper.tensor_dtype_to_np_dtype(dtype.value)
     return found
-
-
-Array = npt.NDArray[np.generic]

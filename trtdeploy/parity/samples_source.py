@@ -11,7 +11,8 @@ from typing import Literal
 import numpy as np
 
 from trtdeploy.core.errors import InputError
-from trtdeploy.parity.samples_axes import Array, BatchAxes
+from trtdeploy.core.tensors import Array
+from trtdeploy.parity.samples_axes import BatchAxes
 
 OnNonfinite = Literal["error", "skip"]
 """What becomes of a sample that holds NaN or infinity."""

@@ -26,8 +26,8 @@ from typing import Protocol
 import numpy as np
 
 from trtdeploy.core.errors import InputError, MissingDependencyError, UsageError
+from trtdeploy.core.tensors import Array, Feeds, Outputs, Runner
 from trtdeploy.parity.result import TaskMetric, Verdict
-from trtdeploy.parity.runner import Array, Feeds, Outputs, Runner
 
 MetricFunction = Callable[[Outputs, Array], float]
 LabelledFeeds = Iterable[tuple[Feeds, Array]]

@@ -28,9 +28,9 @@ from enum import Enum
 import numpy as np
 
 from trtdeploy.core.errors import UsageError
+from trtdeploy.core.tensors import Array
 from trtdeploy.parity.chunks import is_float, iterate_chunks
 from trtdeploy.parity.result import Tolerance
-from trtdeploy.parity.runner import Array
 
 RELATIVE_L2 = {
     "fp32": 1e-4,

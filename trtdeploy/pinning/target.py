@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from trtdeploy.core.errors import UsageError
 from trtdeploy.core.names import suggest_name
+from trtdeploy.core.tensors import Array, Outputs
 from trtdeploy.parity.accumulator import OutputAccumulator, find_atol
 from trtdeploy.parity.result import OutputMetrics, Tolerance
-from trtdeploy.parity.runner import Array, Outputs
 from trtdeploy.parity.tolerance import OutputKind, ToleranceProvider, find_class_axis, find_kind
 from trtdeploy.pinning.candidate import Score
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from trtdeploy.config.preprocessing import PreprocessingSection
 from trtdeploy.core.ranges import OptimizationProfile
-from trtdeploy.core.tensors import TensorSpec
+from trtdeploy.core.tensors import Array, TensorSpec
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.parity.samples import open_samples
-from trtdeploy.parity.samples_axes import Array, find_batch_axes
+from trtdeploy.parity.samples_axes import find_batch_axes
 from trtdeploy.parity.samples_source import OnNonfinite, SampleSource
 from trtdeploy.parity.synthetic import make_synthetic_feeds
 from trtdeploy.pipeline.build_key import compute_build_key, hash_data

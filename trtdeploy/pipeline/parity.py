@@ -11,6 +11,7 @@ from pathlib import Path
 
 from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
 from trtdeploy.core.errors import CompileError, UsageError
+from trtdeploy.core.tensors import Feeds, FeedsMaker, Runner
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.model import OnnxModel
@@ -34,7 +35,6 @@ from trtdeploy.parity.points import (
     with_batch,
 )
 from trtdeploy.parity.result import ParityReport
-from trtdeploy.parity.runner import Feeds, FeedsMaker, Runner
 from trtdeploy.parity.samples import open_samples
 from trtdeploy.parity.samples_source import Batch, SampleSource
 from trtdeploy.parity.synthetic import make_synthetic_feeds

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from trtdeploy.config.loading import load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_optimization_profiles
+from trtdeploy.core.tensors import Array, Feeds
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.loading import load_model
-from trtdeploy.parity.runner import Array, Feeds
 from trtdeploy.parity.tolerance import make_tolerance_provider
 from trtdeploy.pinning.candidate import PinningOutcome
 from trtdeploy.pinning.search import SEARCH_RUNS, PinSearch, RunObserver

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
+from trtdeploy.core.tensors import Outputs
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.saving import save_model
-from trtdeploy.parity.runner import Outputs
 from trtdeploy.parity.task_metric import MetricAccumulator, load_task_metric
 from trtdeploy.pinning.candidate import Candidate, Score
 from trtdeploy.pinning.target import TargetJudge

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from trtdeploy.core.errors import InputError
+from trtdeploy.core.tensors import Feeds, Runner
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.parity.result import ParityReport
-from trtdeploy.parity.runner import Feeds, Runner
 from trtdeploy.parity.samples import open_samples
 from trtdeploy.parity.task_metric import measure_task_metric
 from trtdeploy.pipeline.parity_request import ParityRequest

@@ -11,7 +11,8 @@ import torch
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import UsageError
 from trtdeploy.core.names import suggest_name
-from trtdeploy.export.pytorch.source import Array, TorchSource, ValueMaker, list_parameters
+from trtdeploy.core.tensors import Array
+from trtdeploy.export.pytorch.source import TorchSource, ValueMaker, list_parameters
 from trtdeploy.export.request import InputSpec
 
 TORCH_TYPES = {
