@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,6 @@ from tests.pipeline.models import save_convnet
 from trtdeploy.cli.main import run
 from trtdeploy.core.errors import UsageError
 from trtdeploy.parity.result import Verdict
-from trtdeploy.pipeline.parity_command import ParityQuestion
 from trtdeploy.pipeline.request import BuildRequest
 
 
@@ -96,16 +96,15 @@ def test_task_metric_needs_and_uses_labels(folder: Path, tmp_path: Path) -> None
     with trtdeploy.load(tmp_path / "net.onnx") as session:
         labels = session.run({"images": images})["scores"].argmax(axis=1)
     np.savez(tmp_path / "val.npz", images=images, labels=labels)
-    question = ParityQuestion(
-        folder, tmp_path / "net.onnx", data=tmp_path / "val.npz", metric="top1", max_drop=0.2
-    )
-    report = trtdeploy.check_parity(question)
+    request = trtdeploy.request_parity(folder, tmp_path / "net.onnx")
+    request = replace(request, metric="top1", max_drop=0.2)
+    report = trtdeploy.check_parity(replace(request, data=tmp_path / "val.npz"))
     assert report.task_metric is not None
     assert report.task_metric.reference == 1.0
     assert not report.is_synthetic
     assert report.verdict is Verdict.PASS
     with pytest.raises(UsageError, match="labels"):
-        trtdeploy.check_parity(ParityQuestion(folder, tmp_path / "net.onnx", metric="top1"))
+        trtdeploy.check_parity(request)
 
 
 def test_a_bare_model_needs_a_profile_and_a_folder_refuses_one(folder: Path) -> None:
