@@ -26,6 +26,6 @@ report = run_parity(
         data=data,
     )
 )
-accepted = report.is_accepted()
+accepted = report.is_accepted(strict=True)
 print(describe_verdict(report) if accepted else f"error: {describe_verdict(report)}")
 sys.exit(not accepted)

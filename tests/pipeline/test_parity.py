@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -16,6 +17,7 @@ import trtdeploy
 from tests.pipeline.models import save_convnet
 from trtdeploy.cli.main import run
 from trtdeploy.core.errors import UsageError
+from trtdeploy.parity import comparison, judgement
 from trtdeploy.parity.result import Verdict
 from trtdeploy.pipeline.request import BuildRequest
 
@@ -121,3 +123,34 @@ def test_numbers_with_an_exponent_are_numbers(
     capsys.readouterr()
     assert run(["profiles", "rpi5-fp16", "--set", "parity.rtol=1e-3", "--output", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["profile"]["parity"]["rtol"] == 0.001
+
+
+def test_a_suspicion_is_treated_alike_by_api_and_commands(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Accepted with a warning in words; refused with strict."""
+    honest = judgement.judge_output
+
+    def suspect(*args: Any, **options: Any) -> list[judgement.Finding]:
+        return [*honest(*args, **options), (Verdict.SUSPECT, "a bit off")]
+
+    monkeypatch.setattr(comparison, "judge_output", suspect)
+    result = trtdeploy.build(BuildRequest(Path("net.onnx"), "rpi5-fp16", rebuild=True))
+    report = trtdeploy.check_parity(folder, "net.onnx")
+    commands = (
+        ["parity", str(folder), "--reference", "net.onnx"],
+        ["report", str(folder)],
+        ["build", "net.onnx", "-p", "rpi5-fp16"],
+    )
+    for accept in (report.is_accepted, result.is_accepted):
+        assert not accept(strict=True)
+        assert not caplog.records
+        assert accept()
+        assert "worse than rounding explains" in caplog.text
+        caplog.clear()
+    for command in commands:
+        assert run([*command, "--strict"]) == 1
+        assert not caplog.records
+        assert run(command) == 0
+        assert "worse than rounding explains" in caplog.text
+        caplog.clear()

@@ -70,7 +70,7 @@ def parity(
     )
     report = api.check_parity(request, progress=_make_observer())
     _print_report(report, junit_file)
-    if not report.is_accepted(allow_suspect=not strict):
+    if not report.is_accepted(strict=strict):
         raise typer.Exit(1)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
+
+logger = logging.getLogger("trtdeploy.parity")
 
 
 class Verdict(str, Enum):
@@ -243,17 +246,13 @@ class ParityReport:
             verdicts.append(self.task_metric.verdict)
         return worst_verdict(verdicts)
 
-    def is_accepted(self, *, allow_suspect: bool = False) -> bool:
-        """Tell whether the gate lets the candidate through.
-
-        A suspicion stops it as a failure does: an error that rounding does not explain is a bug
-        until someone has looked.
+    def is_accepted(self, *, strict: bool = False) -> bool:
+        """Tell whether the gate lets the candidate through; see ``accept_verdict``.
 
         Args:
-            allow_suspect: Someone has looked.
+            strict: Refuse a suspicion too.
         """
-        allowed = {Verdict.PASS, Verdict.SUSPECT} if allow_suspect else {Verdict.PASS}
-        return self.verdict in allowed
+        return accept_verdict(self.verdict, strict=strict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for ``report.json``."""
@@ -266,6 +265,25 @@ class ParityReport:
         if self.task_metric is not None:
             data["task_metric"]["verdict"] = self.task_metric.verdict.value
         return data
+
+
+def accept_verdict(verdict: Verdict, *, strict: bool) -> bool:
+    """Tell whether a verdict passes the gate: the one rule of API and command line.
+
+    What is within tolerance, but worse than rounding explains, passes with a warning in the log: it
+    may be a bug, and someone should look.
+
+    Args:
+        verdict: Of a whole check.
+        strict: Refuse a suspicion as well.
+    """
+    if verdict is Verdict.SUSPECT and not strict:
+        logger.warning(
+            "warning: parity is accepted within tolerance, but worse than rounding explains: look "
+            "at the report, or refuse that with --strict"
+        )
+        return True
+    return verdict is Verdict.PASS
 
 
 def worst_verdict(verdicts: list[Verdict]) -> Verdict:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from trtdeploy.parity.result import Verdict
+from trtdeploy.parity.result import Verdict, accept_verdict
 from trtdeploy.preflight.finding import Severity
 from trtdeploy.report.document import BuildReport
 from trtdeploy.report.number_text import count_noun
@@ -48,6 +48,19 @@ class Judgement:
 def name_verdict(verdict: Verdict) -> str:
     """Return the word for one comparison; the same words as those of an outcome."""
     return _VERDICT_NAMES[verdict]
+
+
+def is_accepted(report: BuildReport, *, strict: bool = False) -> bool:
+    """Tell whether a report lets a release go on.
+
+    Args:
+        report: The report.
+        strict: Refuse a suspicion too; see ``trtdeploy.parity.result.accept_verdict``.
+    """
+    parity = report.parity
+    if judge_report(report).gate_failed or not isinstance(parity, ParitySection):
+        return not judge_report(report).gate_failed
+    return accept_verdict(parity.find_worst_verdict(), strict=strict)
 
 
 def judge_report(report: BuildReport) -> Judgement:
