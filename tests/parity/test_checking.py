@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from trtdeploy.core.arrays import Feeds, Outputs, Runner
 from trtdeploy.core.errors import ExecutionError, InputError
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange, ValueRange
-from trtdeploy.core.tensors import Feeds, Outputs, Runner
 from trtdeploy.parity.batch import BatchLayout
 from trtdeploy.parity.checking import (
     ParityPlan,

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from trtdeploy.core.arrays import Array, Feeds, Outputs
 from trtdeploy.core.errors import InputError, MissingDependencyError, UsageError
-from trtdeploy.core.tensors import Array, Feeds, Outputs
 from trtdeploy.parity.result import Verdict
 from trtdeploy.parity.task_metric import (
     MeanIouMetric,

@@ -13,8 +13,8 @@ from typing import Protocol
 
 from trtdeploy.backends.installed import INSTALL, is_installed
 from trtdeploy.backends.local_gpu import find_local_gpu
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import MissingDependencyError, NotPossibleError, TrtdeployError
-from trtdeploy.core.tensors import Array
 
 LEGACY_STREAM = 1
 """``cudaStreamLegacy``: the default stream that synchronises with all blocking streams."""

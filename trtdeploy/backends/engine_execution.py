@@ -15,9 +15,9 @@ from trtdeploy.backends.engine_tensors import EngineTensor
 from trtdeploy.backends.output_allocator import OutputStore, make_output_allocator
 from trtdeploy.backends.runtime_log import RuntimeLog
 from trtdeploy.backends.tensor_buffers import DeviceBuffer, PinnedBuffer
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import ExecutionError
 from trtdeploy.core.ranges import OptimizationProfile
-from trtdeploy.core.tensors import Array
 
 _UNKNOWN = -1
 

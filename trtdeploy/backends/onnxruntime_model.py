@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from trtdeploy.core.arrays import Feeds
 from trtdeploy.core.errors import CompileError, InputError
 from trtdeploy.core.optional import import_optional
-from trtdeploy.core.tensors import Feeds
 
 
 def open_session(

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from trtdeploy.backends.onnxruntime_model import list_runtime_errors, open_session
+from trtdeploy.core.arrays import Array, Feeds
 from trtdeploy.core.errors import ExecutionError, NotPossibleError
 from trtdeploy.core.interruption import stop_on_interrupt
 from trtdeploy.core.optional import import_optional
-from trtdeploy.core.tensors import Array, Feeds
 
 _NUMPY_TYPES = {"tensor(float)": "<f4", "tensor(double)": "<f8", "tensor(float16)": "<f2"}
 

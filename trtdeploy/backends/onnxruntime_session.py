@@ -10,11 +10,12 @@ from trtdeploy.backends.feed_check import FeedCheck
 from trtdeploy.backends.numpy_types import to_numpy_type
 from trtdeploy.backends.onnxruntime_model import list_runtime_errors, open_session
 from trtdeploy.backends.onnxruntime_values import RAW_TYPES, run_with_values
+from trtdeploy.core.arrays import Array, Feeds
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import ExecutionError, FeedError, NotPossibleError, UsageError
 from trtdeploy.core.interruption import stop_on_interrupt
 from trtdeploy.core.optional import import_optional
-from trtdeploy.core.tensors import Array, Feeds, Shape, TensorSpec
+from trtdeploy.core.tensors import Shape, TensorSpec
 
 _TYPES = {
     "float": DType.FLOAT32, "double": DType.FLOAT64, "float16": DType.FLOAT16,

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from trtdeploy.backends.numpy_types import to_numpy_type
+from trtdeploy.core.arrays import Array, Feeds
 from trtdeploy.core.dtypes import DType
-from trtdeploy.core.tensors import Array, Feeds, TensorSpec
+from trtdeploy.core.tensors import TensorSpec
 
 RAW_TYPES = frozenset(
     {

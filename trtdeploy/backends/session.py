@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Protocol, runtime_checkable
 
-from trtdeploy.core.tensors import Array, TensorSpec
+from trtdeploy.core.arrays import Array
+from trtdeploy.core.tensors import TensorSpec
 
 SessionFeeds = Mapping[str, Any]
 """One array per input. Engines also take arrays that lie on the GPU."""

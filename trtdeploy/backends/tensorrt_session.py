@@ -28,9 +28,10 @@ from trtdeploy.backends.profile_choice import ProfileChoice
 from trtdeploy.backends.runtime_log import logger
 from trtdeploy.backends.session import SessionFeeds
 from trtdeploy.backends.trt_module import name_product
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import EngineMismatchError, FeedError, NotPossibleError, UsageError
 from trtdeploy.core.ranges import OptimizationProfile
-from trtdeploy.core.tensors import Array, TensorSpec
+from trtdeploy.core.tensors import TensorSpec
 
 
 def open_engine(

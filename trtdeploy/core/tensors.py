@@ -1,28 +1,10 @@
-"""Tensors from outside: name, element type and shape, and the arrays a model is run on."""
+"""What a tensor looks like from outside: name, element type, shape."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from trtdeploy.core.dtypes import DType
-
-Array = npt.NDArray[Any]
-FloatArray = npt.NDArray[np.float64]
-Feeds = Mapping[str, Array]
-Outputs = Mapping[str, Array]
-
-Runner = Callable[[Feeds], Outputs]
-"""Runs a model once; the arrays it returns are the caller's own, as those of a ``Session`` are."""
-
-FeedsMaker = Callable[
-    [Mapping[str, tuple[int, ...]], Mapping[str, tuple[int, ...]]], Iterator[Feeds]
-]
-"""Makes the feeds for one point: from input shapes and the contents of shape tensors."""
 
 Dim = int | str
 Shape = tuple[Dim, ...]

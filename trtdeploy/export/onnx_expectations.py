@@ -11,8 +11,9 @@ from typing import Final
 import numpy as np
 
 from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
+from trtdeploy.core.arrays import Array, Feeds
 from trtdeploy.core.errors import CompileError, ExecutionError, FeedError, InputError
-from trtdeploy.core.tensors import Array, Feeds, SizeRule, TensorSpec, format_shape
+from trtdeploy.core.tensors import SizeRule, TensorSpec, format_shape
 from trtdeploy.export.onnx_sizes import BatchPlan, choose_shapes, list_tried_sizes
 from trtdeploy.export.proof_sizes import format_sizes
 from trtdeploy.export.request import InputSpec, ProofOptions

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
+from trtdeploy.core.arrays import Array, Feeds
 from trtdeploy.core.errors import CheckFailedError
-from trtdeploy.core.tensors import Array, Feeds
 from trtdeploy.export.comparison import Comparison, compare_arrays, find_worst
 from trtdeploy.export.onnx_expectations import (
     CANNOT_RUN,

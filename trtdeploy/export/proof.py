@@ -9,8 +9,8 @@ from pathlib import Path
 
 from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
 from trtdeploy.config.axis_roles import is_anonymous
+from trtdeploy.core.arrays import Array, Feeds, Outputs
 from trtdeploy.core.errors import CheckFailedError, TrtdeployError
-from trtdeploy.core.tensors import Array, Feeds, Outputs
 from trtdeploy.export.comparison import Comparison, compare_arrays, find_worst
 from trtdeploy.export.proof_sizes import format_sizes
 from trtdeploy.export.result import ExportProof, ProofPoint

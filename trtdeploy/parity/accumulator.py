@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from trtdeploy.core.tensors import Array, FloatArray
+from trtdeploy.core.arrays import Array, FloatArray
 from trtdeploy.parity.chunks import iterate_chunks, iterate_rows
 from trtdeploy.parity.counts import ExactCount, FinitenessCount
 from trtdeploy.parity.exactness import find_family

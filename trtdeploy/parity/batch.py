@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from trtdeploy.core.tensors import Array, Feeds, Outputs, TensorSpec
+from trtdeploy.core.arrays import Array, Feeds, Outputs
+from trtdeploy.core.tensors import TensorSpec
 from trtdeploy.parity.samples_axes import find_batch_axes
 
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from trtdeploy.backends.numpy_types import to_numpy_type
 from trtdeploy.backends.session import Session
+from trtdeploy.core.arrays import Array, Feeds, Outputs, Runner
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import InputError
-from trtdeploy.core.tensors import Array, Feeds, Outputs, Runner
 
 
 @dataclass(frozen=True)

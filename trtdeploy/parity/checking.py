@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
+from trtdeploy.core.arrays import Feeds, FeedsMaker, Runner
 from trtdeploy.core.errors import ExecutionError, FeedError
-from trtdeploy.core.tensors import Feeds, FeedsMaker, Runner, format_shape
+from trtdeploy.core.tensors import format_shape
 from trtdeploy.parity.batch import BatchLayout, count_samples, join_parts, split_feeds
 from trtdeploy.parity.comparison import ComparisonRules
 from trtdeploy.parity.judgement import with_finding

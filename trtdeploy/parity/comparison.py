@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trtdeploy.core.tensors import Array
+from trtdeploy.core.arrays import Array
 from trtdeploy.parity.accumulator import OutputAccumulator, find_atol
 from trtdeploy.parity.chunks import is_float
 from trtdeploy.parity.counts import ExactCount

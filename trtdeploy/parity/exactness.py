@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from trtdeploy.core.tensors import Array
+from trtdeploy.core.arrays import Array
 from trtdeploy.parity.chunks import is_float
 
 _FAMILIES = {"i": "integer", "u": "integer", "b": "boolean", "c": "complex"}

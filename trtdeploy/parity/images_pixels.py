@@ -8,7 +8,8 @@ from typing import Final
 import numpy as np
 
 from trtdeploy.config.preprocessing import PreprocessingSection
-from trtdeploy.core.tensors import Array, Dim, TensorSpec
+from trtdeploy.core.arrays import Array
+from trtdeploy.core.tensors import Dim, TensorSpec
 from trtdeploy.parity.samples_axes import BatchAxes
 
 _RANK: Final = 3

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from trtdeploy.config.preprocessing import PreprocessingSection
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import InputError
-from trtdeploy.core.tensors import Array, TensorSpec, format_shape
+from trtdeploy.core.tensors import TensorSpec, format_shape
 from trtdeploy.parity.images_files import ImageReader
 from trtdeploy.parity.images_pixels import ImageLayout, PixelScaling, find_image_layout
 from trtdeploy.parity.samples_axes import BatchAxes, to_numpy_dtype

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trtdeploy.core.tensors import Array, Feeds, Outputs, Runner
+from trtdeploy.core.arrays import Array, Feeds, Outputs, Runner
 from trtdeploy.parity.chunks import is_float
 
 

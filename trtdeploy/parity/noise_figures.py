@@ -40,7 +40,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from trtdeploy.core.tensors import FloatArray
+from trtdeploy.core.arrays import FloatArray
 from trtdeploy.parity.noise_sums import (
     COUNT,
     DRIFT,

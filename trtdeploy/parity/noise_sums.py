@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from trtdeploy.core.tensors import Array, FloatArray
+from trtdeploy.core.arrays import Array, FloatArray
 from trtdeploy.parity.chunks import iterate_chunks
 from trtdeploy.parity.metrics import CloseCount
 from trtdeploy.parity.noise import FP32_ROUNDING, NoiseSource

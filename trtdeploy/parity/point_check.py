@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from trtdeploy.core.tensors import Array, Feeds, Outputs, Runner
+from trtdeploy.core.arrays import Array, Feeds, Outputs, Runner
 from trtdeploy.parity.batch import BatchLayout, count_samples
 from trtdeploy.parity.comparison import ComparisonRules, OutputComparator
 from trtdeploy.parity.judgement import with_finding

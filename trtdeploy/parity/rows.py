@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from trtdeploy.core.arrays import Array, FloatArray, Outputs
 from trtdeploy.core.errors import UsageError
-from trtdeploy.core.tensors import Array, FloatArray, Outputs
 from trtdeploy.parity.chunks import is_float
 from trtdeploy.parity.exactness import find_family
 

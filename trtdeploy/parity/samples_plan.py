@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trtdeploy.core.tensors import Array
+from trtdeploy.core.arrays import Array
 from trtdeploy.parity.images_pixels import PixelScaling
 from trtdeploy.parity.samples_arrays import ArrayFile, ArrayHeader
 

@@ -10,8 +10,8 @@ from typing import Literal
 
 import numpy as np
 
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import InputError
-from trtdeploy.core.tensors import Array
 from trtdeploy.parity.samples_axes import BatchAxes
 
 OnNonfinite = Literal["error", "skip"]

@@ -10,8 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import InputError
-from trtdeploy.core.tensors import Array, TensorSpec
+from trtdeploy.core.tensors import TensorSpec
 from trtdeploy.graph.index import ModelIndex
 from trtdeploy.parity.samples_axes import to_numpy_dtype
 from trtdeploy.parity.synthetic_request import InputRequest, describe_surroundings

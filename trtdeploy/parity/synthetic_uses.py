@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import NodeProto, TensorProto, numpy_helper
 
-from trtdeploy.core.tensors import Array
+from trtdeploy.core.arrays import Array
 from trtdeploy.graph.index import ModelIndex, Scope, Use
 from trtdeploy.parity.synthetic_operators import LOOKUPS, PASSING, SIZING, TESTING, Sizes
 

@@ -26,8 +26,8 @@ from typing import Protocol
 
 import numpy as np
 
+from trtdeploy.core.arrays import Array, Feeds, Outputs, Runner
 from trtdeploy.core.errors import InputError, MissingDependencyError, UsageError
-from trtdeploy.core.tensors import Array, Feeds, Outputs, Runner
 from trtdeploy.parity.result import TaskMetric, Verdict
 from trtdeploy.parity.samples_source import SampleSource
 

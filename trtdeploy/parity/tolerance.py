@@ -27,8 +27,8 @@ from enum import Enum
 
 import numpy as np
 
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import UsageError
-from trtdeploy.core.tensors import Array
 from trtdeploy.parity.chunks import is_float, iterate_chunks
 from trtdeploy.parity.result import Tolerance
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from trtdeploy.core.tensors import Array
+from trtdeploy.core.arrays import Array
 from trtdeploy.parity.chunks import iterate_chunks
 
 _SAME = 2.0**-20

@@ -9,8 +9,9 @@ from functools import cached_property
 from pathlib import Path
 
 from trtdeploy.config.preprocessing import PreprocessingSection
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.ranges import OptimizationProfile
-from trtdeploy.core.tensors import Array, TensorSpec
+from trtdeploy.core.tensors import TensorSpec
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.parity.samples import open_samples

@@ -10,8 +10,8 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from trtdeploy.backends.onnxruntime_model import measure_amax
+from trtdeploy.core.arrays import Feeds
 from trtdeploy.core.dtypes import DType
-from trtdeploy.core.tensors import Feeds
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.normalization import normalize_model

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
+from trtdeploy.core.arrays import Feeds, FeedsMaker, Runner
 from trtdeploy.core.errors import CompileError, UsageError
-from trtdeploy.core.tensors import Feeds, FeedsMaker, Runner
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.normalization import normalize_model

@@ -12,7 +12,7 @@ from pathlib import Path
 from trtdeploy.config.deploy_profile import ParitySection
 from trtdeploy.config.loading import load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_optimization_profiles
-from trtdeploy.core.tensors import Array, Feeds
+from trtdeploy.core.arrays import Array, Feeds
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.loading import load_model
 from trtdeploy.parity.border import Border

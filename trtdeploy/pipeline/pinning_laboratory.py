@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
-from trtdeploy.core.tensors import Outputs, Runner
+from trtdeploy.core.arrays import Outputs, Runner
 from trtdeploy.graph.saving import save_model
 from trtdeploy.parity.border import Border
 from trtdeploy.parity.task_metric import MetricAccumulator, load_task_metric

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import InputError, UsageError
 from trtdeploy.core.names import suggest_name
-from trtdeploy.core.tensors import Array
 from trtdeploy.export.arguments import parse_settings
 from trtdeploy.export.exporting import refuse_options
 from trtdeploy.export.framework_import import explain_broken_framework, import_framework

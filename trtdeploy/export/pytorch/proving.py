@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from trtdeploy.core.arrays import Feeds, Outputs
 from trtdeploy.core.errors import CheckFailedError, InputError
-from trtdeploy.core.tensors import Feeds, Outputs
 from trtdeploy.export.proof import QUANTIZED_RTOL, Reference, Sample, prove_file
 from trtdeploy.export.proof_sizes import choose_proof_points
 from trtdeploy.export.pytorch.axes import fix_axes, format_dynamic

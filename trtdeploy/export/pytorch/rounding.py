@@ -15,8 +15,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
+from trtdeploy.core.arrays import Outputs
 from trtdeploy.core.errors import InputError
-from trtdeploy.core.tensors import Outputs
 from trtdeploy.export.proof import Sample
 from trtdeploy.export.pytorch.flat_module import FlatModule
 from trtdeploy.export.pytorch.quiet import quiet_frameworks

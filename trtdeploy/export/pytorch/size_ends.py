@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import TrtdeployError
-from trtdeploy.core.tensors import Array, SizeRule
+from trtdeploy.core.tensors import SizeRule
 from trtdeploy.export.comparison import compare_arrays
 from trtdeploy.export.proof import Reference, Sample
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import UsageError
-from trtdeploy.core.tensors import Array
 from trtdeploy.export.pytorch.structure import find_constants, flatten
 from trtdeploy.export.pytorch.wrappers import unwrap_module
 
