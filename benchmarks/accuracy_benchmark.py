@@ -30,6 +30,7 @@ from trtdeploy.precision.calibration.statistics import CalibrationStatistics
 from trtdeploy.precision.quantization.planning import plan_quantization
 from trtdeploy.precision.quantization.preparation import prepare_for_quantization
 from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def measure_recipes(
             if statistics is not None and recipe.quantized is not None:
                 choice = MethodChoice(method)
                 thresholds = statistics.compute_thresholds(choice, recipe.quantized)
-            typed = apply_recipe(source, recipe, pins=pins, thresholds=thresholds)
+            typed = apply_recipe(source, TypingOptions(recipe, pins=pins, amax=thresholds))
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "candidate.onnx"
                 save_model(typed.model, path)

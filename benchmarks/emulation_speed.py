@@ -22,6 +22,7 @@ from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.saving import save_model
 from trtdeploy.precision.emulation import emulate_model
 from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 
 IMAGE = 640
 """Pixels of a free height or width."""
@@ -125,7 +126,7 @@ def measure_speed(
 
 def emulate_fp16(model: OnnxModel) -> OnnxModel:
     """Return the model that a parity check of recipe fp16 emulates."""
-    return emulate_model(apply_recipe(model, find_recipe("fp16")).model)
+    return emulate_model(apply_recipe(model, TypingOptions(find_recipe("fp16"))).model)
 
 
 def make_feeds(specs: Sequence[TensorSpec]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from trtdeploy.core.ranges import OptimizationProfile, ShapeRange
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.saving import save_model
 from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 
 SAMPLES = (8, 64, 512)
 LARGEST_BATCH = 4
@@ -43,7 +44,9 @@ def measure_memory(folder: Path, rounds: int, progress: Callable[[str], None]) -
     reference, candidate = folder / "reference.onnx", folder / "candidate.onnx"
     ranges = folder / "ranges.json"
     onnx.save_model(build_conv_model(), reference)
-    save_model(apply_recipe(load_model(reference), find_recipe("fp16")).model, candidate)
+    save_model(
+        apply_recipe(load_model(reference), TypingOptions(find_recipe("fp16"))).model, candidate
+    )
     ranges.write_text(json.dumps(make_ranges().to_dict()), encoding="utf-8")
     commands: dict[str, Command] = {
         str(count): [

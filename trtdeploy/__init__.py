@@ -20,13 +20,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trtdeploy.api import build, check, check_parity, export_onnx, find_pins, inspect, load
+    from trtdeploy.api import (
+        build,
+        check,
+        check_parity,
+        export_onnx,
+        find_pins,
+        inspect,
+        load,
+        request_parity,
+    )
     from trtdeploy.backends.session import Session
     from trtdeploy.core.errors import TrtdeployError
     from trtdeploy.export.request import ExportRequest
     from trtdeploy.export.result import ExportResult
     from trtdeploy.parity.result import ParityReport
-    from trtdeploy.pipeline.parity_command import ParityQuestion
+    from trtdeploy.pipeline.parity_request import ParityRequest
     from trtdeploy.pipeline.pinning_report import PinningReport
     from trtdeploy.pipeline.pinning_request import PinRequest
     from trtdeploy.pipeline.request import BuildRequest
@@ -51,7 +60,8 @@ _PUBLIC = {
     "load": "trtdeploy.api",
     "BuildRequest": "trtdeploy.pipeline.request",
     "BuildResult": "trtdeploy.pipeline.result",
-    "ParityQuestion": "trtdeploy.pipeline.parity_command",
+    "ParityRequest": "trtdeploy.pipeline.parity_request",
+    "request_parity": "trtdeploy.api",
     "CheckReport": "trtdeploy.preflight.report",
     "Session": "trtdeploy.backends.session",
     "SessionOptions": "trtdeploy.runtime.options",
@@ -64,8 +74,8 @@ __all__ = [
     "CheckReport",
     "ExportRequest",
     "ExportResult",
-    "ParityQuestion",
     "ParityReport",
+    "ParityRequest",
     "PinRequest",
     "PinningReport",
     "Session",
@@ -79,6 +89,7 @@ __all__ = [
     "find_pins",
     "inspect",
     "load",
+    "request_parity",
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,9 @@ from trtdeploy.parity.checking import Observer
 from trtdeploy.parity.result import ParityReport
 from trtdeploy.pipeline.building import build_model
 from trtdeploy.pipeline.checking import check_for_profile
-from trtdeploy.pipeline.parity_command import ParityQuestion, answer_parity
+from trtdeploy.pipeline.parity import run_parity
+from trtdeploy.pipeline.parity_command import request_parity as read_parity_request
+from trtdeploy.pipeline.parity_request import ParityRequest
 from trtdeploy.pipeline.pinning import find_pins as search_pins
 from trtdeploy.pipeline.pinning_report import PinningReport
 from trtdeploy.pipeline.pinning_request import PinRequest
@@ -130,8 +133,37 @@ def check(
     return check_for_profile(Path(model), profile, overrides, shapes, ask_parser=ask_parser)
 
 
+def request_parity(
+    candidate: str | Path,
+    reference: str | Path,
+    *,
+    profile: str = "",
+    overrides: Sequence[str] = (),
+    shapes: ShapeTable | None = None,
+) -> ParityRequest:
+    """Return everything that ``check_parity`` does; ``dataclasses.replace`` changes it.
+
+    E.g. ``replace(request_parity(folder, "net.onnx"), data=Path("val.npz"), metric="top1")``.
+
+    Args:
+        candidate: An output folder, or a typed ONNX file.
+        reference: The FP32 ONNX model.
+        profile: Deploy profile for a bare ONNX file; a folder has its own.
+        overrides: Texts like ``parity.atol=1e-3`` for it.
+        shapes: Sizes for a bare ONNX file.
+
+    Raises:
+        TrtdeployError: A file cannot be used, or the arguments make no sense.
+    """
+    refuse_engine(Path(candidate))
+    refuse_engine(Path(reference))
+    return read_parity_request(
+        Path(candidate), Path(reference), profile, overrides, shapes, _open_engine
+    )
+
+
 def check_parity(
-    candidate: str | Path | ParityQuestion,
+    candidate: str | Path | ParityRequest,
     reference: str | Path = "",
     *,
     profile: str = "",
@@ -141,7 +173,7 @@ def check_parity(
     """Compare a candidate with its FP32 model at every point of the optimization profiles.
 
     Args:
-        candidate: An output folder, a typed ONNX file, or a ``ParityQuestion`` that holds
+        candidate: An output folder, a typed ONNX file, or a ``ParityRequest`` that holds
             everything; then the other arguments stay empty.
         reference: The FP32 ONNX model.
         profile: Deploy profile for a bare ONNX file.
@@ -154,15 +186,10 @@ def check_parity(
     Raises:
         TrtdeployError: A file cannot be used. Differences are in the report, not raised.
     """
-    question = candidate if isinstance(candidate, ParityQuestion) else ParityQuestion(
-        candidate=Path(candidate),
-        reference=Path(reference),
-        profile=profile,
-        data=None if data is None else Path(data),
-    )  # fmt: skip
-    refuse_engine(question.candidate)
-    refuse_engine(question.reference)
-    return answer_parity(question, progress, _open_engine)
+    if isinstance(candidate, ParityRequest):
+        return run_parity(candidate, progress)
+    request = request_parity(candidate, reference, profile=profile)
+    return run_parity(replace(request, data=None if data is None else Path(data)), progress)
 
 
 def find_pins(

@@ -18,6 +18,7 @@ from trtdeploy.precision.calibration.methods import MethodChoice
 from trtdeploy.precision.quantization.planning import plan_quantization
 from trtdeploy.precision.quantization.preparation import prepare_for_quantization
 from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 
 source, target, data, method = sys.argv[1:]
 recipe, choice = find_recipe("int8-fp32"), MethodChoice(method)
@@ -38,6 +39,6 @@ statistics = calibrate_model(
         (Path(data),),
     )
 )
-typed = apply_recipe(model, recipe, thresholds=statistics.compute_thresholds(choice))
+typed = apply_recipe(model, TypingOptions(recipe, amax=statistics.compute_thresholds(choice)))
 save_model(typed.model, Path(target))
 save_statistics(statistics, Path(target).with_suffix(".json"), choice)

@@ -30,6 +30,7 @@ from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.saving import save_model
 from trtdeploy.graph.stored_tensors import INLINE_BYTES
 from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 
 LARGE = INLINE_BYTES // 4 + 1
 
@@ -255,7 +256,7 @@ def whole_file() -> bytes:
 def load_and_type(path: Path) -> None:
     """Do what a build does; nothing but our own errors may come out."""
     try:
-        typed = apply_recipe(load_model(path), RECIPES["fp16"])
+        typed = apply_recipe(load_model(path), TypingOptions(RECIPES["fp16"]))
         save_model(typed.model, path.with_name("typed.onnx"))
     except TrtdeployError:
         return

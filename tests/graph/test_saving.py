@@ -26,6 +26,7 @@ from trtdeploy.core.errors import ModelFileError, UsageError
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.saving import save_model
 from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 
 WIDTH = 40
 
@@ -85,7 +86,7 @@ def test_a_model_without_large_weights_never_gets_a_data_file(tmp_path: Path) ->
 
 
 def test_narrowed_weights_are_narrowed_in_the_data_file_too(tmp_path: Path) -> None:
-    typed = apply_recipe(loaded(two_layers(), tmp_path), RECIPES["fp16"])
+    typed = apply_recipe(loaded(two_layers(), tmp_path), TypingOptions(RECIPES["fp16"]))
     path = tmp_path / "out.onnx"
     save_model(typed.model, path, single_file_bytes=1000)
     weights = {t.name: numpy_helper.to_array(t) for t in onnx.load(path).graph.initializer}
@@ -134,9 +135,10 @@ from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.saving import save_model
 from trtdeploy.config.recipe import RECIPES
 from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-typed = apply_recipe(load_model(sys.argv[1]), RECIPES["fp16"])
+typed = apply_recipe(load_model(sys.argv[1]), TypingOptions(RECIPES["fp16"]))
 save_model(typed.model, Path(sys.argv[2]), single_file_bytes=int(sys.argv[3]))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """

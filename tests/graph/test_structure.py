@@ -11,6 +11,7 @@ from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.saving import save_model
 from trtdeploy.graph.structure import has_same_structure
 from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 
 
 def test_weights_do_not_matter_and_nodes_do(tmp_path: Path) -> None:
@@ -28,6 +29,8 @@ def test_weights_do_not_matter_and_nodes_do(tmp_path: Path) -> None:
 
 
 def test_a_typed_model_and_its_file_are_the_same(tmp_path: Path) -> None:
-    typed = apply_recipe(load_model(save_convnet(tmp_path / "a.onnx")), RECIPES["fp16"]).model
+    typed = apply_recipe(
+        load_model(save_convnet(tmp_path / "a.onnx")), TypingOptions(RECIPES["fp16"])
+    ).model
     save_model(typed, tmp_path / "typed.onnx")
     assert has_same_structure(typed, load_model(tmp_path / "typed.onnx"))

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from trtdeploy.core.arrays import Array, Feeds, Outputs
 from trtdeploy.core.errors import InputError, MissingDependencyError, UsageError
 from trtdeploy.parity.result import Verdict
-from trtdeploy.parity.runner import Array, Feeds, Outputs
 from trtdeploy.parity.task_metric import (
     MeanIouMetric,
     Top1Metric,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -15,8 +17,8 @@ import trtdeploy
 from tests.pipeline.models import save_convnet
 from trtdeploy.cli.main import run
 from trtdeploy.core.errors import UsageError
+from trtdeploy.parity import comparison, judgement
 from trtdeploy.parity.result import Verdict
-from trtdeploy.pipeline.parity_command import ParityQuestion
 from trtdeploy.pipeline.request import BuildRequest
 
 
@@ -96,16 +98,15 @@ def test_task_metric_needs_and_uses_labels(folder: Path, tmp_path: Path) -> None
     with trtdeploy.load(tmp_path / "net.onnx") as session:
         labels = session.run({"images": images})["scores"].argmax(axis=1)
     np.savez(tmp_path / "val.npz", images=images, labels=labels)
-    question = ParityQuestion(
-        folder, tmp_path / "net.onnx", data=tmp_path / "val.npz", metric="top1", max_drop=0.2
-    )
-    report = trtdeploy.check_parity(question)
+    request = trtdeploy.request_parity(folder, tmp_path / "net.onnx")
+    request = replace(request, metric="top1", max_drop=0.2)
+    report = trtdeploy.check_parity(replace(request, data=tmp_path / "val.npz"))
     assert report.task_metric is not None
     assert report.task_metric.reference == 1.0
     assert not report.is_synthetic
     assert report.verdict is Verdict.PASS
     with pytest.raises(UsageError, match="labels"):
-        trtdeploy.check_parity(ParityQuestion(folder, tmp_path / "net.onnx", metric="top1"))
+        trtdeploy.check_parity(request)
 
 
 def test_a_bare_model_needs_a_profile_and_a_folder_refuses_one(folder: Path) -> None:
@@ -122,3 +123,34 @@ def test_numbers_with_an_exponent_are_numbers(
     capsys.readouterr()
     assert run(["profiles", "rpi5-fp16", "--set", "parity.rtol=1e-3", "--output", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["profile"]["parity"]["rtol"] == 0.001
+
+
+def test_a_suspicion_is_treated_alike_by_api_and_commands(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Accepted with a warning in words; refused with strict."""
+    honest = judgement.judge_output
+
+    def suspect(*args: Any, **options: Any) -> list[judgement.Finding]:
+        return [*honest(*args, **options), (Verdict.SUSPECT, "a bit off")]
+
+    monkeypatch.setattr(comparison, "judge_output", suspect)
+    result = trtdeploy.build(BuildRequest(Path("net.onnx"), "rpi5-fp16", rebuild=True))
+    report = trtdeploy.check_parity(folder, "net.onnx")
+    commands = (
+        ["parity", str(folder), "--reference", "net.onnx"],
+        ["report", str(folder)],
+        ["build", "net.onnx", "-p", "rpi5-fp16"],
+    )
+    for accept in (report.is_accepted, result.is_accepted):
+        assert not accept(strict=True)
+        assert not caplog.records
+        assert accept()
+        assert "worse than rounding explains" in caplog.text
+        caplog.clear()
+    for command in commands:
+        assert run([*command, "--strict"]) == 1
+        assert not caplog.records
+        assert run(command) == 0
+        assert "worse than rounding explains" in caplog.text
+        caplog.clear()

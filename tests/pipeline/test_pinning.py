@@ -158,6 +158,21 @@ def test_names_are_quoted_and_a_profile_of_ones_own_is_extended(
     assert load_deploy_profile(str(written)).profile.precision.nodes == {"m1": "fp16", odd: "fp16"}
 
 
+@pytest.mark.parametrize("recipe", ["int8", "fp16"])
+def test_narrow_inputs_are_fed_as_a_caller_would(
+    folder: Path, recipe: str, report: PinningReport
+) -> None:
+    overrides = ("calibration.method=minmax", "precision.io=recipe")
+    if recipe == "int8":
+        narrow = find_pins(request_int8(folder, overrides=overrides))
+        assert narrow.pins == report.pins
+    else:
+        request = PinRequest(folder / "cancelling.onnx", "rtx4090-fp16", overrides[1:])
+        narrow = find_pins(replace(request, data=folder / "data.npz", target="sqnr=50"))
+        assert narrow.pins
+    assert narrow.reached
+
+
 def test_pins_of_the_user_stay_and_are_no_candidates(folder: Path) -> None:
     report = find_pins(request_int8(folder, pins=(f"fp16:{SPOILED}",)))
     assert report.outcome.plain.reached

@@ -23,6 +23,7 @@ from trtdeploy.precision.quantization.plan import QuantizationPlan
 from trtdeploy.precision.quantization.planning import plan_quantization
 from trtdeploy.precision.quantization.preparation import prepare_for_quantization
 from trtdeploy.precision.typed_model import TypedModel, apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 
 Q, DQ = "QuantizeLinear", "DequantizeLinear"
 
@@ -83,7 +84,7 @@ def quantize(
     plan = plan_quantization(build_index(prepared), RECIPES[recipe], pins=options.get("pins", ()))
     if thresholds is None:
         thresholds = measure_thresholds(_with_weights(prepared), plan.measured, feeds)
-    typed = apply_recipe(source, RECIPES[recipe], thresholds=thresholds, **options)
+    typed = apply_recipe(source, TypingOptions(RECIPES[recipe], amax=thresholds, **options))
     path = folder / f"quantized_{recipe}.onnx"
     save_model(typed.model, path)
     onnx.checker.check_model(path, full_check=True)

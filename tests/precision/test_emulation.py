@@ -45,6 +45,7 @@ from trtdeploy.graph.saving import save_model
 from trtdeploy.graph.weights import Span, StoredWeight
 from trtdeploy.precision.emulation import emulate_model
 from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 
 FP16 = pytest.param(FLOAT16, id="float16")
 BF16 = pytest.param(BFLOAT16, id="bfloat16")
@@ -118,7 +119,7 @@ def test_branches_are_rounded_too(recipe: str, flag: bool, tmp_path: Path) -> No
         constants=[constant("w", random_array(4, 4)), constant("k", 0.3)],
         inner_constants=((), [constant("k2", 0.7)]),
     )
-    typed = apply_recipe(in_memory(source), RECIPES[recipe]).model
+    typed = apply_recipe(in_memory(source), TypingOptions(RECIPES[recipe])).model
     assert count_ops(typed.proto, "Cast") >= 2
     feeds = {"x": random_array(2, 4, seed=1), "flag": np.array(flag)}
     found = emulate_and_run(typed, feeds, tmp_path)[0]
@@ -244,7 +245,7 @@ def wide_layer(width: int = 48) -> ModelProto:
 def test_large_weights_stay_on_the_disk(
     recipe: str, single_file_bytes: int, tmp_path: Path
 ) -> None:
-    typed = apply_recipe(loaded(wide_layer(), tmp_path), RECIPES[recipe]).model
+    typed = apply_recipe(loaded(wide_layer(), tmp_path), TypingOptions(RECIPES[recipe])).model
     saved = tmp_path / "typed.onnx"
     save_model(typed, saved, single_file_bytes=single_file_bytes)
     low = typed.weights["w_fp16" if recipe == "fp16" else "w_bf16"].stored_as
@@ -310,7 +311,7 @@ def test_emulating_twice_changes_no_number(tmp_path: Path) -> None:
 
 
 def test_bfloat16_runs_only_through_emulation(tmp_path: Path) -> None:
-    typed = apply_recipe(loaded(wide_layer(), tmp_path), RECIPES["bf16"]).model
+    typed = apply_recipe(loaded(wide_layer(), tmp_path), TypingOptions(RECIPES["bf16"])).model
     save_model(typed, tmp_path / "typed.onnx")
     with pytest.raises(CompileError, match="refuses"):
         open_session(tmp_path / "typed.onnx", optimize=False)

@@ -27,6 +27,7 @@ from tests.precision.typed_models import relative_error, run_ort, run_reference
 from trtdeploy.config.recipe import RECIPES
 from trtdeploy.precision.emulation import emulate_model
 from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 
 WIDTH = 32
 SQUARES = [
@@ -109,7 +110,7 @@ def test_the_recipe_keeps_the_same_norm_right(
 ) -> None:
     source = make_norm(nodes)
     feeds = {"x": random_array(4, WIDTH, seed=2)}
-    typed = apply_recipe(loaded(source, tmp_path), RECIPES[recipe]).model
+    typed = apply_recipe(loaded(source, tmp_path), TypingOptions(RECIPES[recipe])).model
     found = run_emulated(emulate(typed, tmp_path), feeds)[0]
     error = relative_error(found, run_ort(source, feeds)[0])
     assert 0 < error < (0.003 if recipe == "fp16" else 0.02)
@@ -214,7 +215,7 @@ def test_a_halved_mask_makes_every_row_nan(tmp_path: Path) -> None:
 @pytest.mark.parametrize("recipe", ["fp16", "bf16"])
 def test_the_recipe_gets_all_three_rows_of_the_mask_right(recipe: str, tmp_path: Path) -> None:
     source, feeds = masked_attention(), attention_feeds()
-    typed = apply_recipe(loaded(source, tmp_path), RECIPES[recipe]).model
+    typed = apply_recipe(loaded(source, tmp_path), TypingOptions(RECIPES[recipe])).model
     found = run_emulated(emulate(typed, tmp_path), feeds)[0]
     baseline = run_ort(source, feeds)[0]
     for row in range(3):

@@ -12,6 +12,7 @@ from tests.builders import chain, constant, loaded, model, op, value
 from trtdeploy.config.recipe import RECIPES
 from trtdeploy.graph.saving import save_model
 from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 
 TINY, WIDE = constant("tiny", [1e-12]), constant("wide", [1e6])
 NODES, SECONDS = 20_000, 60  # on two busy cores; exponential or quadratic work takes hours
@@ -20,7 +21,7 @@ NODES, SECONDS = 20_000, 60  # on two busy cores; exponential or quadratic work 
 def type_it(proto: ModelProto, folder: Path) -> dict[str, int]:
     """Type and save ``proto``; return how many nodes got each type."""
     started = time.perf_counter()
-    typed = apply_recipe(loaded(proto, folder), RECIPES["fp16"])
+    typed = apply_recipe(loaded(proto, folder), TypingOptions(RECIPES["fp16"]))
     save_model(typed.model, folder / "typed.onnx")
     assert time.perf_counter() - started < SECONDS
     return typed.plan.count_by_dtype()

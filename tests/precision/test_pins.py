@@ -20,6 +20,7 @@ from trtdeploy.graph.export_facts import write_export_facts
 from trtdeploy.graph.index import build_index
 from trtdeploy.precision.pins import Pin, find_pinned, parse_pin
 from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 
 MODEL = image_model(*tower("x", "y"))
 
@@ -110,5 +111,5 @@ def test_the_author_of_a_model_may_pin_too() -> None:
     index = build_index(proto)
     assert {n: p.precision for n, p in find_pinned([], index).items()} == {"norm/exp": "fp32"}
     assert find_pinned(["fp16:norm/exp"], index)["norm/exp"].precision == "fp16"
-    kept = apply_recipe(proto, RECIPES["fp16"]).plan.nodes["norm/exp"]
+    kept = apply_recipe(proto, TypingOptions(RECIPES["fp16"])).plan.nodes["norm/exp"]
     assert (kept.dtype.label, kept.rule) == ("float32", "KeepPinnedRule")

@@ -15,6 +15,7 @@ from trtdeploy.precision import planning
 from trtdeploy.precision.plan import PrecisionPlan
 from trtdeploy.precision.planning import plan_precision
 from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 
 EVERY_REASON = model(
     [
@@ -98,12 +99,14 @@ def test_nested_nodes_have_decisions_too() -> None:
 
 def test_a_pin_that_matches_nothing_stops_the_recipe(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="matches no node"):
-        apply_recipe(loaded(chain(["Relu"]), tmp_path), RECIPES["fp16"], pins=["nowhere"])
+        apply_recipe(
+            loaded(chain(["Relu"]), tmp_path), TypingOptions(RECIPES["fp16"], pins=("nowhere",))
+        )
 
 
 def test_measured_ranges_are_used(tmp_path: Path) -> None:
     found = loaded(chain(["Relu", "Exp", "Neg"]), tmp_path)
-    typed = apply_recipe(found, RECIPES["fp16"], ranges={"v1": 1e6})
+    typed = apply_recipe(found, TypingOptions(RECIPES["fp16"], ranges={"v1": 1e6}))
     assert typed.plan.count_by_dtype() == {"float16": 1, "float32": 2}
 
 

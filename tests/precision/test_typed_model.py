@@ -27,6 +27,7 @@ from trtdeploy.core.number_formats import INT8
 from trtdeploy.precision.emulation import emulate_model
 from trtdeploy.precision.quantization.plan import QuantizedWeight
 from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 
 NODES = [
     conv("x w", "c"),
@@ -42,7 +43,7 @@ THRESHOLDS = {"x": 4.0, "m": 60.0}
 
 
 def test_quantized_layers_are_counted_as_such() -> None:
-    typed = apply_recipe(in_memory(MODEL), RECIPES["int8"], thresholds=THRESHOLDS)
+    typed = apply_recipe(in_memory(MODEL), TypingOptions(RECIPES["int8"], amax=THRESHOLDS))
     plan = json.loads(json.dumps(typed.plan.to_dict()))
     assert plan["counts"] == {"int8": 2, "float16": 2, "float32": 1}
     assert plan["nodes"].keys() == {"c", "r", "s", "m", "y"}  # Q/DQ nodes belong to their layers
@@ -54,19 +55,19 @@ def test_quantized_layers_are_counted_as_such() -> None:
 
 
 def test_recipes_without_quantization_have_no_such_plan() -> None:
-    typed = apply_recipe(in_memory(MODEL), RECIPES["fp16"])
+    typed = apply_recipe(in_memory(MODEL), TypingOptions(RECIPES["fp16"]))
     assert typed.quantization is None
     assert not typed.plan.quantized
 
 
 def test_weak_typing_plans_fp16_and_writes_fp32() -> None:
     weak = make_weak_recipe(RECIPES["int8"])
-    typed = apply_recipe(in_memory(MODEL), weak, thresholds=THRESHOLDS)
+    typed = apply_recipe(in_memory(MODEL), TypingOptions(weak, amax=THRESHOLDS))
     assert typed.model.opset == 13
     assert DType.FLOAT16 not in types_of(typed.model.proto).values()
     pinned = [n for n, d in typed.plan.to_dict()["nodes"].items() if d["dtype"] == "float32"]
     assert pinned == ["s"]  # what a rule keeps, neither the rest nor Q/DQ nodes
-    strong = apply_recipe(in_memory(MODEL), RECIPES["int8-fp32"], thresholds=THRESHOLDS)
+    strong = apply_recipe(in_memory(MODEL), TypingOptions(RECIPES["int8-fp32"], amax=THRESHOLDS))
     exact, found = (run_plainly(t.model.proto, image_feeds())[0] for t in (strong, typed))
     np.testing.assert_array_equal(found, exact)
 

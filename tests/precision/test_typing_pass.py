@@ -38,6 +38,7 @@ from tests.precision.typed_models import (
 from trtdeploy.config.recipe import RECIPES
 from trtdeploy.core.dtypes import DType
 from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 
 FP16, FP32 = DType.FLOAT16, DType.FLOAT32
 X = {"x": random_array(2, 4, seed=9)}
@@ -536,6 +537,6 @@ def test_typing_is_repeatable(tmp_path: Path) -> None:
 def test_the_given_model_is_not_changed(tmp_path: Path) -> None:
     found = loaded(chain(["MatMul:w"], constants=[constant("w", random_array(4, 4))]), tmp_path)
     before = found.proto.SerializeToString(deterministic=True)
-    apply_recipe(found, RECIPES["fp16"])
+    apply_recipe(found, TypingOptions(RECIPES["fp16"]))
     assert found.proto.SerializeToString(deterministic=True) == before
     assert not found.changes

@@ -19,6 +19,7 @@ from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel, walk_graphs, walk_nodes
 from trtdeploy.graph.saving import save_model
 from trtdeploy.precision.typed_model import TypedModel, apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 
 Array = np.ndarray[Any, Any]
 
@@ -27,7 +28,9 @@ def type_model(
     proto: ModelProto, folder: Path, recipe: str = "fp16", **options: Any
 ) -> tuple[TypedModel, ModelProto]:
     """Type ``proto`` from file to file, check the result, return it as ONNX reads it."""
-    typed = apply_recipe(loaded(proto, folder), RECIPES[recipe], **options)
+    if not options.pop("keep_io", True):
+        options["io"] = "recipe"
+    typed = apply_recipe(loaded(proto, folder), TypingOptions(RECIPES[recipe], **options))
     path = folder / f"typed_{recipe}.onnx"
     save_model(typed.model, path)
     onnx.checker.check_model(path, full_check=True)
@@ -37,7 +40,7 @@ def type_model(
     assert_tidy(result)
     if recipe in ("fp16", "bf16"):
         assert not any(graph.value_info for graph in walk_graphs(result.graph))
-    if options.get("keep_io", True):
+    if "io" not in options:
         assert describe_io(result) == describe_io(proto)
     return typed, result
 

@@ -20,6 +20,7 @@ from trtdeploy.precision.quantization.audit import audit_quantization
 from trtdeploy.precision.quantization.planning import plan_quantization
 from trtdeploy.precision.quantization.preparation import prepare_for_quantization
 from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 from trtdeploy.report.clipping import MOST_COLUMNS, draw_clipping
 from trtdeploy.report.console import render_console
 from trtdeploy.report.document import BuildReport
@@ -67,7 +68,9 @@ def test_real_plans_and_audits_fit_the_schema(recipe: str, tmp_path: Path) -> No
     model = load_model(save_convnet(tmp_path / "convnet.onnx"))
     prepared = prepare_for_quantization(model, RECIPES[recipe])
     plan = plan_quantization(build_index(prepared), RECIPES[recipe])
-    typed = apply_recipe(model, RECIPES[recipe], thresholds=dict.fromkeys(plan.measured, 3.0))
+    typed = apply_recipe(
+        model, TypingOptions(RECIPES[recipe], amax=dict.fromkeys(plan.measured, 3.0))
+    )
     assert typed.quantization is not None
     audit = audit_quantization(typed.model, {"images": (2, 3, 64, 64)})
     quantization = fabricated.make_quantization(

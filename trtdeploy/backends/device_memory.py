@@ -13,7 +13,7 @@ from typing import Protocol
 
 from trtdeploy.backends.installed import INSTALL, is_installed
 from trtdeploy.backends.local_gpu import find_local_gpu
-from trtdeploy.backends.session import Array
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import MissingDependencyError, NotPossibleError, TrtdeployError
 
 LEGACY_STREAM = 1

@@ -15,7 +15,7 @@ import numpy as np
 
 from trtdeploy.backends.device_memory import DeviceMemory, GpuDevice
 from trtdeploy.backends.installed import INSTALL, find_installed
-from trtdeploy.backends.session import Array
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import ExecutionError, MissingDependencyError, NotPossibleError
 from trtdeploy.core.optional import import_optional
 from trtdeploy.core.units import format_bytes

@@ -14,8 +14,8 @@ from trtdeploy.backends.device_memory import DeviceMemory
 from trtdeploy.backends.engine_tensors import EngineTensor
 from trtdeploy.backends.output_allocator import OutputStore, make_output_allocator
 from trtdeploy.backends.runtime_log import RuntimeLog
-from trtdeploy.backends.session import Array
 from trtdeploy.backends.tensor_buffers import DeviceBuffer, PinnedBuffer
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import ExecutionError
 from trtdeploy.core.ranges import OptimizationProfile
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trtdeploy.backends.numpy_types import NumpyType, to_numpy_type
-from trtdeploy.backends.session import Feeds
+from trtdeploy.backends.session import SessionFeeds
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import FeedError
 from trtdeploy.core.names import suggest_name
@@ -39,7 +39,7 @@ class FeedCheck:
             for spec in inputs
         )
 
-    def check(self, feeds: Feeds) -> None:
+    def check(self, feeds: SessionFeeds) -> None:
         """Compare names, types, ranks and fixed sizes.
 
         Raises:
@@ -48,7 +48,7 @@ class FeedCheck:
         if len(feeds) != self._count or not self._fits(feeds):
             raise self._explain(feeds)
 
-    def _fits(self, feeds: Feeds) -> bool:
+    def _fits(self, feeds: SessionFeeds) -> bool:
         for name, dtype, rank, fixed in self._expected:
             array: Any = feeds.get(name)
             if not isinstance(array, self._array_types):
@@ -64,7 +64,7 @@ class FeedCheck:
                     return False
         return True
 
-    def _explain(self, feeds: Feeds) -> FeedError:
+    def _explain(self, feeds: SessionFeeds) -> FeedError:
         problems = [*self._find_wrong_names(feeds)]
         for name, spec in self._inputs.items():
             if name in feeds:
@@ -72,7 +72,7 @@ class FeedCheck:
         text = "; ".join(problems)
         return FeedError(text, hint="Nothing is cast or reshaped: give each input as it is listed.")
 
-    def _find_wrong_names(self, feeds: Feeds) -> Iterator[str]:
+    def _find_wrong_names(self, feeds: SessionFeeds) -> Iterator[str]:
         for name in feeds:
             if name not in self._inputs:
                 yield f"there is no input {name!r}. {suggest_name(str(name), self._inputs)}"

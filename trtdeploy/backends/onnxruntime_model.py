@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from trtdeploy.core.arrays import Feeds
 from trtdeploy.core.errors import CompileError, InputError
 from trtdeploy.core.optional import import_optional
-
-Feeds = Mapping[str, "np.ndarray[Any, Any]"]
 
 
 def open_session(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trtdeploy.backends.onnxruntime_model import list_runtime_errors, open_session
-from trtdeploy.backends.session import Array, Feeds
+from trtdeploy.core.arrays import Array, Feeds
 from trtdeploy.core.errors import ExecutionError, NotPossibleError
 from trtdeploy.core.interruption import stop_on_interrupt
 from trtdeploy.core.optional import import_optional

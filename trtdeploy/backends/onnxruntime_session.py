@@ -10,7 +10,7 @@ from trtdeploy.backends.feed_check import FeedCheck
 from trtdeploy.backends.numpy_types import to_numpy_type
 from trtdeploy.backends.onnxruntime_model import list_runtime_errors, open_session
 from trtdeploy.backends.onnxruntime_values import RAW_TYPES, run_with_values
-from trtdeploy.backends.session import Array, Feeds
+from trtdeploy.core.arrays import Array, Feeds
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import ExecutionError, FeedError, NotPossibleError, UsageError
 from trtdeploy.core.interruption import stop_on_interrupt

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from trtdeploy.backends.numpy_types import to_numpy_type
-from trtdeploy.backends.session import Array, Feeds
+from trtdeploy.core.arrays import Array, Feeds
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.tensors import TensorSpec
 

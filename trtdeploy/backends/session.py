@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
-
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.tensors import TensorSpec
 
-Array = np.ndarray[Any, Any]
-Feeds = Mapping[str, Any]
+SessionFeeds = Mapping[str, Any]
 """One array per input. Engines also take arrays that lie on the GPU."""
 
 
@@ -39,7 +37,7 @@ class Session(Protocol):
         """Where it runs and what runs it, for people and reports."""
         ...
 
-    def run(self, feeds: Feeds) -> dict[str, Array]:
+    def run(self, feeds: SessionFeeds) -> dict[str, Array]:
         """Run the model once.
 
         Args:

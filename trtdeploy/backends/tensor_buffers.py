@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trtdeploy.backends.device_memory import DeviceMemory
 from trtdeploy.backends.numpy_types import NumpyType
-from trtdeploy.backends.session import Array
+from trtdeploy.core.arrays import Array
 
 _GRANULE_BYTES = 256
 

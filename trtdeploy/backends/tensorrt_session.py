@@ -26,8 +26,9 @@ from trtdeploy.backends.graph_capture import GraphCapture
 from trtdeploy.backends.installed import INSTALL
 from trtdeploy.backends.profile_choice import ProfileChoice
 from trtdeploy.backends.runtime_log import logger
-from trtdeploy.backends.session import Array, Feeds
+from trtdeploy.backends.session import SessionFeeds
 from trtdeploy.backends.trt_module import name_product
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import EngineMismatchError, FeedError, NotPossibleError, UsageError
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.core.tensors import TensorSpec
@@ -125,7 +126,7 @@ class TensorrtSession:
         """The sizes the engine takes, as the engine itself says."""
         return self._profiles
 
-    def run(self, feeds: Feeds) -> dict[str, Array]:
+    def run(self, feeds: SessionFeeds) -> dict[str, Array]:
         """Run the engine once; see ``Session.run``.
 
         Arrays on the GPU may be released or overwritten as soon as this returns.

@@ -32,6 +32,7 @@ def build(
     debug_precision: options.DebugPrecision = False,
     no_parity: options.NoParity = False,
     rebuild: options.Rebuild = False,
+    strict: options.Strict = False,
     output: options.Output = OutputFormat.HUMAN,
 ) -> None:
     """Build an engine from an ONNX model.
@@ -77,10 +78,11 @@ def build(
         rebuild=rebuild,
         check_parity=not no_parity,
     )
-    _print_result(api.build(request, progress=sink.progress), prepare_only=prepare_only)
+    result = api.build(request, progress=sink.progress)
+    _print_result(result, _find_error(result, prepare_only=prepare_only, strict=strict))
 
 
-def _print_result(result: BuildResult, *, prepare_only: bool) -> None:
+def _print_result(result: BuildResult, error: TrtdeployError | None) -> None:
     """Print what was built; end with the exit code of what was not."""
     text = format_rows(
         [
@@ -95,7 +97,6 @@ def _print_result(result: BuildResult, *, prepare_only: bool) -> None:
             ("next", result.next_step),
         ]
     )
-    error = _find_error(result, prepare_only=prepare_only)
     if error is None:
         sink.data(text, result.to_dict())
         return
@@ -114,11 +115,11 @@ def _describe_outlook(result: BuildResult) -> str:
     return text
 
 
-def _find_error(result: BuildResult, *, prepare_only: bool) -> TrtdeployError | None:
+def _find_error(result: BuildResult, *, prepare_only: bool, strict: bool) -> TrtdeployError | None:
     from trtdeploy.core.errors import CheckFailedError, NotPossibleError
     from trtdeploy.pipeline.result import PREPARED
 
-    if result.parity_failed:
+    if not result.is_accepted(strict=strict):
         return CheckFailedError(
             f"parity: {result.parity_verdict}; {result.folder} is written, but do not ship it",
             hint=f"See where and by how much: trtdeploy report {result.folder}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,24 +55,22 @@ def parity(
     from trtdeploy import api
     from trtdeploy.config.shape_syntax import parse_shape_table
     from trtdeploy.core.errors import UsageError
-    from trtdeploy.pipeline.parity_command import ParityQuestion
 
     if match not in ("order", "rows"):
         raise UsageError(f"--match is 'order' or 'rows', not {match!r}")
-    question = ParityQuestion(
-        candidate=candidate,
-        reference=reference,
+    request = api.request_parity(
+        candidate,
+        reference,
         profile=profile,
-        overrides=tuple(overrides or []),
+        overrides=overrides or [],
         shapes=parse_shape_table(shapes or [], symbols or [], values or [], shape_json),
-        data=data,
-        match_rows=match == "rows",
-        metric=metric,
-        max_drop=max_drop,
     )
-    report = api.check_parity(question, progress=_make_observer())
+    request = replace(
+        request, data=data, match_rows=match == "rows", metric=metric, max_drop=max_drop
+    )
+    report = api.check_parity(request, progress=_make_observer())
     _print_report(report, junit_file)
-    if not report.is_accepted(allow_suspect=not strict):
+    if not report.is_accepted(strict=strict):
         raise typer.Exit(1)
 
 

@@ -30,6 +30,7 @@ def report(
         Optional[Path],  # noqa: UP045
         typer.Option("--junit-file", metavar="PATH", help="Write the JUnit file there instead."),
     ] = None,
+    strict: options.Strict = False,
     output: options.Output = OutputFormat.HUMAN,
 ) -> None:
     """Show the report of a build, and write it as a page or for CI.
@@ -50,7 +51,6 @@ def report(
     sink.format = output
     from trtdeploy.report.console import render_console
     from trtdeploy.report.loading import find_report_file, load_report
-    from trtdeploy.report.outcome import judge_report
     from trtdeploy.report.summary import summarize_report
     from trtdeploy.report.writing import HTML_NAME, JUNIT_NAME, save_html, save_junit
 
@@ -63,8 +63,9 @@ def report(
     if results is not None:
         save_junit(results, loaded)
     written = {"html": page, "junit": results}
-    sink.data(render_console(loaded), summarize_report(loaded, path, written))
+    summary = summarize_report(loaded, path, written, strict=strict)
+    sink.data(render_console(loaded), summary)
     for place in filter(None, written.values()):
         sink.note(f"wrote {place}")
-    if judge_report(loaded).gate_failed:
+    if summary["gate_failed"]:
         raise typer.Exit(1)

@@ -52,6 +52,11 @@ class OptimizationProfile:
     shapes: Mapping[str, ShapeRange]
     values: Mapping[str, ValueRange] = field(default_factory=dict)
 
+    @property
+    def opt_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The usual shape of every input."""
+        return {name: sizes.opt for name, sizes in self.shapes.items()}
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> OptimizationProfile:
         """Read what ``to_dict`` wrote.

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trtdeploy.backends.session import Array
+from trtdeploy.core.arrays import Array
 
 _ROUNDING_MARGIN = 8
 """Two honest FP32 programs round in different orders: that many times the distance from FP64."""

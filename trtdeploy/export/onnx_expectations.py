@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
-from trtdeploy.backends.session import Array
 from trtdeploy.config.batch_layout import BatchLayout
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import (
     CheckFailedError,
     CompileError,

@@ -12,6 +12,7 @@ import numpy as np
 from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
 from trtdeploy.config.axis_roles import is_anonymous
 from trtdeploy.config.batch_layout import BatchLayout, find_free_batch
+from trtdeploy.core.arrays import Array, Feeds, Outputs
 from trtdeploy.core.errors import CheckFailedError, TrtdeployError
 from trtdeploy.export.comparison import Difference, compare_arrays, find_worst
 from trtdeploy.export.proof_sizes import format_sizes
@@ -21,7 +22,6 @@ from trtdeploy.parity.batch import (
     join_parts,
     split_feeds,
 )
-from trtdeploy.parity.runner import Array, Feeds, Outputs
 
 _FEWEST_PARTS = 2
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from trtdeploy.core.arrays import Array, FloatArray
 from trtdeploy.parity.chunks import iterate_chunks, iterate_rows
 from trtdeploy.parity.counts import ExactCount, FinitenessCount
 from trtdeploy.parity.exactness import find_family
@@ -18,7 +19,6 @@ from trtdeploy.parity.metrics import (
 )
 from trtdeploy.parity.ranking import RankingSums
 from trtdeploy.parity.result import OutputMetrics, Tolerance
-from trtdeploy.parity.runner import Array, FloatArray
 from trtdeploy.parity.slices import SliceSums
 
 SMALLEST_ATOL = 1e-7

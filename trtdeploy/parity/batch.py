@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from trtdeploy.config.batch_layout import BatchLayout
-from trtdeploy.parity.runner import Array, Feeds, Outputs
+from trtdeploy.core.arrays import Array, Feeds, Outputs
 
 
 def count_samples(feeds: Feeds, layout: BatchLayout | None) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from trtdeploy.config.batch_layout import BatchLayout
 from trtdeploy.config.recipe import FP32
+from trtdeploy.core.arrays import Feeds, FeedsMaker, Runner
 from trtdeploy.core.errors import ExecutionError, FeedError
 from trtdeploy.core.tensors import format_shape
 from trtdeploy.parity.batch import count_samples, join_parts, split_feeds
@@ -15,7 +16,6 @@ from trtdeploy.parity.judgement import with_finding
 from trtdeploy.parity.point_check import PointCheck, PointRules
 from trtdeploy.parity.points import ParityPoint
 from trtdeploy.parity.result import ParityReport, PointResult, Verdict
-from trtdeploy.parity.runner import Feeds, FeedsMaker, Runner
 from trtdeploy.parity.tolerance import ToleranceProvider, make_tolerance_provider
 
 

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from trtdeploy.parity.runner import Array, FloatArray
+from trtdeploy.core.arrays import Array, FloatArray
 
 CHUNK_ELEMENTS = 1 << 16
 """512 KiB per FP64 temporary: a dozen of them stay in a CPU's cache."""

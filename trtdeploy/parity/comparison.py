@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trtdeploy.core.arrays import Array
 from trtdeploy.parity.accumulator import OutputAccumulator, find_atol
 from trtdeploy.parity.chunks import is_float
 from trtdeploy.parity.counts import ExactCount
@@ -19,7 +20,6 @@ from trtdeploy.parity.result import (
     Tolerance,
     Verdict,
 )
-from trtdeploy.parity.runner import Array
 from trtdeploy.parity.tolerance import find_class_axis, find_kind, raise_tolerance
 from trtdeploy.parity.variation import SampleVariation
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from trtdeploy.core.arrays import Array, FloatArray
 from trtdeploy.parity.exactness import find_equal, find_family, measure_largest_gap
-from trtdeploy.parity.runner import Array, FloatArray
 
 
 class FinitenessCount:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from trtdeploy.core.arrays import Array
 from trtdeploy.parity.chunks import is_float
-from trtdeploy.parity.runner import Array
 
 _FAMILIES = {"i": "integer", "u": "integer", "b": "boolean", "c": "complex"}
 _TEXT = ("O", "U", "S", "T")

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from trtdeploy.config.preprocessing import PreprocessingSection
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import InputError
 from trtdeploy.core.optional import import_optional
-from trtdeploy.parity.samples_axes import Array
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
 IMAGE_FORMATS = ("JPEG", "PNG", "BMP", "WEBP")

@@ -9,8 +9,8 @@ import numpy as np
 
 from trtdeploy.config.batch_layout import BatchLayout
 from trtdeploy.config.preprocessing import PreprocessingSection
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.tensors import Dim, TensorSpec
-from trtdeploy.parity.samples_axes import Array
 
 _RANK: Final = 3
 _CHANNELS: Final = (1, 3)

@@ -9,11 +9,12 @@ import numpy as np
 
 from trtdeploy.config.batch_layout import BatchLayout
 from trtdeploy.config.preprocessing import PreprocessingSection
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import InputError
 from trtdeploy.core.tensors import TensorSpec, format_shape
 from trtdeploy.parity.images_files import ImageReader
 from trtdeploy.parity.images_pixels import ImageLayout, PixelScaling, find_image_layout
-from trtdeploy.parity.samples_axes import Array, to_numpy_dtype
+from trtdeploy.parity.samples_axes import to_numpy_dtype
 from trtdeploy.parity.samples_problems import raise_problems
 from trtdeploy.parity.samples_source import Sample, SampleId, SampleSource
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from trtdeploy.parity.runner import FloatArray
+from trtdeploy.core.arrays import FloatArray
 
 FIRST_DECADE, LAST_DECADE = -20, 40
 """Errors below 1e-20 or from 1e40 on are counted in the outermost decade."""

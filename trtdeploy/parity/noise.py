@@ -29,9 +29,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from trtdeploy.config.recipe import Recipe
+from trtdeploy.core.arrays import Array, Feeds, Outputs, Runner
 from trtdeploy.core.number_formats import Rounding
 from trtdeploy.parity.chunks import is_float
-from trtdeploy.parity.runner import Array, Feeds, Outputs, Runner
 
 ASSUMED_ROUNDINGS = 64
 """Roundings on the longest path of a network when nobody counts them."""

@@ -40,6 +40,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from trtdeploy.core.arrays import FloatArray
 from trtdeploy.parity.noise_sums import (
     COUNT,
     DRIFT,
@@ -54,7 +55,6 @@ from trtdeploy.parity.noise_sums import (
     NoiseSums,
 )
 from trtdeploy.parity.result import NoiseComparison, NoiseFigure
-from trtdeploy.parity.runner import FloatArray
 from trtdeploy.parity.slices import SliceView
 
 _SMALLEST_SLICE = 32

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from trtdeploy.config.batch_layout import BatchLayout
+from trtdeploy.core.arrays import Array, Feeds, Outputs, Runner
 from trtdeploy.parity.batch import count_samples
 from trtdeploy.parity.comparison import ComparisonRules, OutputComparator
 from trtdeploy.parity.judgement import with_finding
@@ -19,7 +20,6 @@ from trtdeploy.parity.result import (
     Verdict,
 )
 from trtdeploy.parity.rows import MatchedRows, forgive_tied_indices, match_rows
-from trtdeploy.parity.runner import Array, Feeds, Outputs, Runner
 from trtdeploy.parity.tolerance import ToleranceProvider
 
 TIED_VALUES = 1e-3

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from trtdeploy.parity.runner import FloatArray
+from trtdeploy.core.arrays import FloatArray
 
 TOP = 5
 

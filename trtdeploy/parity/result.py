@@ -6,11 +6,14 @@ something else than its outputs do.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+
+logger = logging.getLogger("trtdeploy.parity")
 
 
 class Verdict(str, Enum):
@@ -255,17 +258,13 @@ class ParityReport:
     def _has_several_profiles(self) -> bool:
         return len({point.optimization_profile for point in self.points}) > 1
 
-    def is_accepted(self, *, allow_suspect: bool = False) -> bool:
-        """Tell whether the gate lets the candidate through.
-
-        A suspicion stops it as a failure does: an error that rounding does not explain is a bug
-        until someone has looked.
+    def is_accepted(self, *, strict: bool = False) -> bool:
+        """Tell whether the gate lets the candidate through; see ``accept_verdict``.
 
         Args:
-            allow_suspect: Someone has looked.
+            strict: Refuse a suspicion too.
         """
-        allowed = {Verdict.PASS, Verdict.SUSPECT} if allow_suspect else {Verdict.PASS}
-        return self.verdict in allowed
+        return accept_verdict(self.verdict, strict=strict)
 
     def describe_data(self) -> str:
         """Return where the inputs came from, and whether they were made up."""
@@ -287,6 +286,25 @@ class SkippedParity:
     """
 
     skipped: str
+
+
+def accept_verdict(verdict: Verdict, *, strict: bool) -> bool:
+    """Tell whether a verdict passes the gate: the one rule of API and command line.
+
+    What is within tolerance, but worse than rounding explains, passes with a warning in the log: it
+    may be a bug, and someone should look.
+
+    Args:
+        verdict: Of a whole check.
+        strict: Refuse a suspicion as well.
+    """
+    if verdict is Verdict.SUSPECT and not strict:
+        logger.warning(
+            "warning: parity is accepted within tolerance, but worse than rounding explains: look "
+            "at the report, or refuse that with --strict"
+        )
+        return True
+    return verdict is Verdict.PASS
 
 
 def worst_verdict(verdicts: list[Verdict]) -> Verdict:

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from trtdeploy.core.arrays import Array, FloatArray, Outputs
 from trtdeploy.core.errors import UsageError
 from trtdeploy.parity.chunks import is_float
 from trtdeploy.parity.exactness import find_family
-from trtdeploy.parity.runner import Array, FloatArray, Outputs
 
 ROW_BOUND = 0.05
 """Largest distance of partners: 5 % of a column's largest magnitude, 32 pixels of 640."""

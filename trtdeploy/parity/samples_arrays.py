@@ -16,8 +16,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy_format
 
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import InputError
-from trtdeploy.parity.samples_axes import Array
 
 ARRAY_SUFFIXES = (".npz", ".npy")
 

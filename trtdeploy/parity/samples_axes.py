@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from onnx import helper
 
 from trtdeploy.core.dtypes import DType
@@ -13,6 +12,3 @@ def to_numpy_dtype(dtype: DType) -> np.dtype[np.generic]:
     """Return numpy's type for an element type (that of ml_dtypes where numpy has none)."""
     found: np.dtype[np.generic] = helper.tensor_dtype_to_np_dtype(dtype.value)
     return found
-
-
-Array = npt.NDArray[np.generic]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trtdeploy.core.arrays import Array
 from trtdeploy.parity.images_pixels import PixelScaling
 from trtdeploy.parity.samples_arrays import ArrayFile, ArrayHeader
-from trtdeploy.parity.samples_axes import Array
 
 
 @dataclass(frozen=True)

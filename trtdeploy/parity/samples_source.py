@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 
 from trtdeploy.config.batch_layout import BatchLayout
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import InputError
-from trtdeploy.parity.samples_axes import Array
 
 OnNonfinite = Literal["error", "skip"]
 """What becomes of a sample that holds NaN or infinity."""

@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from trtdeploy.parity.runner import FloatArray
+from trtdeploy.core.arrays import FloatArray
 
 MAX_SLICES = 4096
 """A longer axis is a grid of positions; its slices would be too small to tell anything."""

@@ -10,10 +10,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import InputError
 from trtdeploy.core.tensors import TensorSpec
 from trtdeploy.graph.index import ModelIndex
-from trtdeploy.parity.samples_axes import Array, to_numpy_dtype
+from trtdeploy.parity.samples_axes import to_numpy_dtype
 from trtdeploy.parity.synthetic_request import InputRequest, describe_surroundings
 from trtdeploy.parity.synthetic_rules import RULES, Answer
 from trtdeploy.parity.synthetic_shapes import infer_sizes

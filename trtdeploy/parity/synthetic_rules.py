@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.dtypes import DType
-from trtdeploy.parity.samples_axes import Array
 from trtdeploy.parity.synthetic_request import InputRequest, find_channel_axis
 from trtdeploy.parity.synthetic_values import (
     make_images,

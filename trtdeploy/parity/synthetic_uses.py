@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import NodeProto, TensorProto, numpy_helper
 
+from trtdeploy.core.arrays import Array
 from trtdeploy.graph.index import ModelIndex, Scope, Use
-from trtdeploy.parity.samples_axes import Array
 from trtdeploy.parity.synthetic_operators import LOOKUPS, PASSING, SIZING, TESTING, Sizes
 
 _ONE_HOT_CLASSES = 3  # an Equal with fewer constants in a row is a test, not a one-hot

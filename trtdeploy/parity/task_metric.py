@@ -20,17 +20,21 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
+from trtdeploy.core.arrays import Array, Feeds, Outputs, Runner
 from trtdeploy.core.errors import InputError, MissingDependencyError, UsageError
 from trtdeploy.parity.result import TaskMetric, Verdict
-from trtdeploy.parity.runner import Array, Feeds, Outputs, Runner
+from trtdeploy.parity.samples_source import SampleSource
 
 MetricFunction = Callable[[Outputs, Array], float]
 LabelledFeeds = Iterable[tuple[Feeds, Array]]
+LABELS = "labels"
+"""Name of the array of labels in an ``.npz`` file, one label (or label map) per sample."""
 VOID_LABEL = 255
 """Pixels with this label, or a negative one, belong to no class (PASCAL VOC, Cityscapes)."""
 _IMAGE_RANK = 4
@@ -221,3 +225,46 @@ def _divide(part: float, whole: float) -> float:
     if not whole:
         raise InputError("the metric has no labelled element to look at")
     return part / whole
+
+
+def iterate_labelled(
+    source: SampleSource, data: Path, shapes: Mapping[str, tuple[int, ...]]
+) -> Iterator[tuple[Feeds, Array]]:
+    """Yield feeds and their labels, batch by batch.
+
+    Args:
+        source: Opened from ``data``.
+        data: An ``.npz`` file, or a folder of them.
+        shapes: Of the inputs; their batch is the largest of a run.
+
+    Raises:
+        InputError: There are no labels, or not as many as samples.
+    """
+    labels = {path: _read_labels(path) for path in _list_files(data)}
+    for batch in source.iterate_batches(shapes):
+        rows = []
+        for sample in batch.samples:
+            found = labels[Path(sample.file)]
+            if sample.index >= len(found):
+                raise InputError(
+                    f"{sample.file} has {len(found)} labels and more samples than that",
+                    hint=f"Give one entry of {LABELS!r} per sample.",
+                )
+            rows.append(found[sample.index])
+        yield batch.feeds, np.stack(rows)
+
+
+def _list_files(data: Path) -> list[Path]:
+    return [data] if data.is_file() else sorted(data.glob("*.npz"))
+
+
+def _read_labels(path: Path) -> Array:
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as archive:
+            if LABELS in archive.files:
+                found: Array = archive[LABELS]
+                return np.atleast_1d(found)
+    raise InputError(
+        f"{path} has no array {LABELS!r}, which the metric needs",
+        hint=f"numpy.savez(path, <input>=samples, {LABELS}=labels)",
+    )

@@ -15,9 +15,9 @@ from enum import Enum
 import numpy as np
 
 from trtdeploy.config.recipe import Recipe
+from trtdeploy.core.arrays import Array
 from trtdeploy.parity.chunks import is_float, iterate_chunks
 from trtdeploy.parity.result import Tolerance
-from trtdeploy.parity.runner import Array
 
 RAISE_FACTOR = 2.0
 MOST_RAISED = 5.0

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from trtdeploy.core.arrays import Array
 from trtdeploy.parity.chunks import iterate_chunks
-from trtdeploy.parity.runner import Array
 
 _SAME = 2.0**-20
 """FP32 sums differ by about this much between samples that make no difference."""

@@ -29,6 +29,11 @@ class Candidate:
         return tuple(Candidate(name, op_types.get(name, ""), (name,)) for name in self.nodes)
 
 
+def list_nodes(candidates: Sequence[Candidate]) -> list[str]:
+    """Return the nodes of some candidates."""
+    return [node for candidate in candidates for node in candidate.nodes]
+
+
 @dataclass(frozen=True)
 class Score:
     """How far the outputs are off.

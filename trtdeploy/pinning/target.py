@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from trtdeploy.core.arrays import Array, Outputs
 from trtdeploy.core.errors import UsageError
 from trtdeploy.core.names import suggest_name
 from trtdeploy.parity.accumulator import OutputAccumulator, find_atol
 from trtdeploy.parity.result import OutputMetrics, Tolerance
-from trtdeploy.parity.runner import Array, Outputs
 from trtdeploy.parity.tolerance import OutputKind, ToleranceProvider, find_class_axis, find_kind
 from trtdeploy.pinning.candidate import Score
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from trtdeploy.config.loading import ResolvedProfile, load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_shapes
-from trtdeploy.config.recipe import Recipe
 from trtdeploy.core.errors import InputError, ModelFileError, UsageError
 from trtdeploy.core.number_formats import INT8
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.saving import save_model
-from trtdeploy.parity.samples import open_samples
 from trtdeploy.pipeline.build_key import compute_build_key, hash_data, hash_model
 from trtdeploy.pipeline.compiling import ENGINE_NAME, compile_folder
 from trtdeploy.pipeline.environment import describe_environment
@@ -29,17 +27,16 @@ from trtdeploy.pipeline.manifest import (
     save_manifest,
     take_report,
 )
-from trtdeploy.pipeline.measuring import measure_model_ranges
+from trtdeploy.pipeline.measuring import measure_ranges
 from trtdeploy.pipeline.model_inputs import describe_inputs
 from trtdeploy.pipeline.output_folder import MANIFEST_NAME, check_replaceable, open_output_folder
-from trtdeploy.pipeline.parity_request import JudgementOptions, ParityRequest, SessionOpener
+from trtdeploy.pipeline.parity_request import ParityRequest, SessionOpener
 from trtdeploy.pipeline.parity_step import check_built_parity, is_device_here, skip_parity
 from trtdeploy.pipeline.preflight import run_preflight, summarize
 from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
 from trtdeploy.pipeline.quantizing import (
     Calibration,
     calibrate,
-    choose_recipe,
     describe_quantization,
     refuse_pins,
 )
@@ -48,8 +45,10 @@ from trtdeploy.pipeline.request import BuildRequest
 from trtdeploy.pipeline.result import ENGINE, PREPARED, BuildResult
 from trtdeploy.pipeline.steps import StepRunner
 from trtdeploy.pipeline.target import CompileAbility, judge_ability
+from trtdeploy.pipeline.typing_source import TypingSource
 from trtdeploy.precision.calibration.document import CALIBRATION_NAME, save_statistics
 from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 from trtdeploy.preflight.report import CheckReport
 from trtdeploy.report.json_document import SCHEMA_VERSION, dump_document
 from trtdeploy.report.writing import write_reports
@@ -65,13 +64,20 @@ class _Inputs:
 
     request: BuildRequest
     resolved: ResolvedProfile
-    recipe: Recipe
+    options: TypingOptions
     model: OnnxModel
     source: dict[str, Any]
     profiles: tuple[OptimizationProfile, ...]
     notes: tuple[str, ...]
     check: CheckReport
     environment: dict[str, Any]
+
+    @property
+    def typing(self) -> TypingSource:
+        """What ranges and thresholds are measured with."""
+        return TypingSource(
+            self.request, self.resolved.profile, self.options, self.model, self.profiles[0]
+        )
 
     @cached_property
     def data(self) -> tuple[dict[str, str], ...]:
@@ -116,7 +122,7 @@ def build_model(
             ``<folder>.failed.log`` when the compiler failed.
     """
     resolved = load_deploy_profile(request.profile, request.overrides)
-    recipe = choose_recipe(resolved.profile)
+    options = TypingOptions.from_profile(resolved.profile, request.pins)
     refuse_pins(request.pins, resolved.device)
     target = request.output_dir or Path(f"{request.model.stem}.{resolved.name}")
     check_replaceable(target)
@@ -135,7 +141,7 @@ def build_model(
         profiles = resolution.require()
         step.detail = summarize(check)
     inputs = _Inputs(
-        request, resolved, recipe, model, source, profiles, resolution.notes, check,
+        request, resolved, options, model, source, profiles, resolution.notes, check,
         describe_environment(),
     )  # fmt: skip
     if not request.rebuild:
@@ -214,10 +220,7 @@ def _write_folder(
     open_engine: SessionOpener | None,
 ) -> BuildResult:
     with open_output_folder(target) as folder:
-        calibration = calibrate(
-            inputs.model, inputs.source["sha256"], inputs.profiles[0], inputs.resolved.profile,
-            inputs.request, steps,
-        )  # fmt: skip
+        calibration = calibrate(inputs.typing, inputs.source["sha256"], steps)
         manifest = _prepare(folder, inputs, calibration, steps)
         if ability.possible:
             compile_folder(folder, target, manifest, inputs.resolved, steps)
@@ -239,20 +242,17 @@ def _write_folder(
 def _ask_parity(
     folder: Path, inputs: _Inputs, manifest: dict[str, Any], open_engine: SessionOpener | None
 ) -> ParityRequest:
-    profile = inputs.resolved.profile
-    return ParityRequest(
-        reference=inputs.model.path,
-        candidate=folder / MODEL_NAME,
-        recipe=inputs.recipe.name,
-        optimization_profiles=inputs.profiles,
-        is_ours=True,
-        is_weak=inputs.recipe.weak,
-        **_choose_samples(inputs),
-        preprocessing=profile.preprocessing,
-        judgement=JudgementOptions(atol=profile.parity.atol, rtol=profile.parity.rtol),
-        engine_folder=folder,
-        open_engine=open_engine if is_device_here(inputs.resolved, manifest) else None,
+    request = ParityRequest.from_profile(
+        inputs.model,
+        load_model(folder / MODEL_NAME),
+        inputs.resolved.profile,
+        inputs.options,
+        inputs.profiles,
     )
+    request = replace(request, is_ours=True, **_choose_samples(inputs))
+    if open_engine is None or not is_device_here(inputs.resolved, manifest):
+        return request
+    return replace(request, open_engine=partial(open_engine, folder))
 
 
 def _choose_samples(inputs: _Inputs) -> dict[str, Any]:
@@ -261,7 +261,7 @@ def _choose_samples(inputs: _Inputs) -> dict[str, Any]:
     Quantized ranges are those of real inputs, so made-up ones would say little.
     """
     request = inputs.request
-    samples = [path for path in request.calibration_data if path.suffix.lower() != ".json"]
+    samples = request.calibration_samples
     if request.data is not None or not samples:
         return {"data": request.data}
     nonfinite = inputs.resolved.profile.calibration.nonfinite
@@ -278,31 +278,14 @@ def _write_script(folder: Path, inputs: _Inputs, manifest: dict[str, Any]) -> No
     script.chmod(0o755)
 
 
-def _measure(inputs: _Inputs) -> dict[str, float] | None:
-    """Return measured ranges, when there is data to measure with and a use for them."""
-    if inputs.request.data is None or inputs.recipe.low is None:
-        return None
-    source = open_samples(
-        inputs.request.data, inputs.model.input_specs(), inputs.resolved.profile.preprocessing
-    )
-    return measure_model_ranges(inputs.model, inputs.recipe, source, inputs.profiles[0])
-
-
 def _prepare(
     folder: Path, inputs: _Inputs, calibration: Calibration | None, steps: StepRunner
 ) -> dict[str, Any]:
     """Write the typed model; return the manifest of a folder that is ready to be compiled."""
-    request, profile = inputs.request, inputs.resolved.profile
     with steps.run("type") as step:
-        ranges = _measure(inputs)
-        typed = apply_recipe(
-            inputs.model,
-            inputs.recipe,
-            pins=(*profile.precision.list_pins(), *request.pins),
-            ranges=ranges,
-            keep_io=profile.precision.io == "keep",
-            thresholds=None if calibration is None else calibration.thresholds,
-        )
+        ranges = measure_ranges(inputs.typing)
+        amax = None if calibration is None else calibration.thresholds
+        typed = apply_recipe(inputs.model, replace(inputs.options, ranges=ranges, amax=amax))
         path = folder / MODEL_NAME
         save_model(typed.model, path)
         counts = typed.plan.count_by_dtype()
@@ -312,7 +295,7 @@ def _prepare(
         if calibration is not None:
             save_statistics(
                 calibration.statistics, folder / CALIBRATION_NAME, calibration.methods,
-                inputs.recipe.quantized or INT8,
+                inputs.options.recipe.quantized or INT8,
             )  # fmt: skip
     data_file = path.with_name(path.name + ".data")
     return {
@@ -328,7 +311,7 @@ def _prepare(
         },
         "engine": None,
         "profile": inputs.resolved.to_dict(),
-        "pins": list(request.pins),
+        "pins": list(inputs.request.pins),
         "data": list(inputs.data),
         "optimization_profiles": [p.to_dict() for p in inputs.profiles],
         "shape_notes": list(inputs.notes),

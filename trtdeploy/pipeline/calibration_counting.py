@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from trtdeploy.backends.onnxruntime_probe import OnnxRuntimeProbe, ProbedValues
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import ExecutionError, InputError
-from trtdeploy.parity.samples_axes import Array
 from trtdeploy.parity.samples_source import OnNonfinite
 from trtdeploy.pipeline.calibration_samples import CalibrationRun
 from trtdeploy.precision.calibration.histogram import MagnitudeHistogram, is_finite

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from trtdeploy.config.batch_layout import find_free_batch
 from trtdeploy.config.preprocessing import PreprocessingSection
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.core.tensors import TensorSpec
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.parity.samples import open_samples
-from trtdeploy.parity.samples_axes import Array
 from trtdeploy.parity.samples_source import OnNonfinite, SampleSource
 from trtdeploy.parity.synthetic import make_synthetic_feeds
 from trtdeploy.pipeline.build_key import compute_build_key, hash_data

@@ -11,7 +11,7 @@ from trtdeploy.backends.compile_process import ask_installed_parser
 from trtdeploy.backends.installed import is_installed
 from trtdeploy.backends.parser_answer import ParserAnswer
 from trtdeploy.backends.request import TENSORRT, TENSORRT_RTX, CompileRequest
-from trtdeploy.config.loading import ResolvedProfile, load_deploy_profile
+from trtdeploy.config.loading import load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_shapes
 from trtdeploy.config.shape_table import ShapeTable
 from trtdeploy.core.errors import MissingDependencyError, ModelFileError, NotPossibleError
@@ -21,9 +21,10 @@ from trtdeploy.graph.model import OnnxModel, walk_nodes
 from trtdeploy.graph.saving import save_model
 from trtdeploy.pipeline.model_inputs import describe_inputs
 from trtdeploy.pipeline.preflight import add_size_findings, run_preflight
-from trtdeploy.pipeline.quantizing import assume_thresholds, choose_recipe
+from trtdeploy.pipeline.quantizing import assume_thresholds
 from trtdeploy.precision.quantization.audit import audit_quantization
 from trtdeploy.precision.typed_model import TypedModel, apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 from trtdeploy.preflight.checks.quantization_audit import make_audit_finding
 from trtdeploy.preflight.report import CheckReport
 
@@ -59,11 +60,13 @@ def check_for_profile(
     report = run_preflight(model, resolved, resolution.optimization_profiles)
     # an invalid graph must not reach the opset converter, which crashes on some
     is_invalid = any(finding.code in _INVALID for finding in report.blockers)
-    quantizes = choose_recipe(resolved.profile).quantized is not None
+    options = TypingOptions.from_profile(resolved.profile)
+    quantizes = options.recipe.quantized is not None
     if is_invalid or not (ask_parser or quantizes):
         return add_size_findings(report, resolution)
     try:
-        typed = _type_model(model, resolved)
+        # thresholds only show the structure
+        typed = apply_recipe(model, assume_thresholds(model, options))
     except ModelFileError:
         return add_size_findings(report, resolution)  # too new; the static checks say so
     profiles = resolution.optimization_profiles
@@ -79,7 +82,7 @@ def _add_audit(
     """Return the report with what quantizing this model will come to, if that is the recipe."""
     if typed.quantization is None or typed.quantization.is_empty:
         return report  # a model with Q/DQ pairs of its own has its audit already
-    sizes = {n: shape.opt for profile in profiles[:1] for n, shape in profile.shapes.items()}
+    sizes = profiles[0].opt_shapes if profiles else {}
     finding = make_audit_finding(audit_quantization(typed.model, sizes))
     return replace(report, findings=(*report.findings, finding))
 
@@ -97,16 +100,3 @@ def _ask(typed: OnnxModel, backend: str) -> ParserAnswer | None:
             return ask_installed_parser(request)
         except (MissingDependencyError, NotPossibleError):
             return None  # installed, and does not start here: the shipped table answers
-
-
-def _type_model(model: OnnxModel, resolved: ResolvedProfile) -> TypedModel:
-    """Type the model as a build would, with thresholds that only show the structure."""
-    profile = resolved.profile
-    recipe, pins = choose_recipe(profile), profile.precision.list_pins()
-    return apply_recipe(
-        model,
-        recipe,
-        pins=pins,
-        keep_io=profile.precision.io == "keep",
-        thresholds=assume_thresholds(model, recipe, pins),
-    )

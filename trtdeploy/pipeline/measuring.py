@@ -3,41 +3,44 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper
 
 from trtdeploy.backends.onnxruntime_model import measure_amax
 from trtdeploy.config.recipe import Recipe
+from trtdeploy.core.arrays import Feeds
 from trtdeploy.core.dtypes import DType
-from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.normalization import normalize_model
 from trtdeploy.graph.passes.upgrade_opset import UpgradeOpsetPass
 from trtdeploy.graph.saving import save_model
-from trtdeploy.parity.samples_source import SampleSource
+from trtdeploy.parity.samples import open_samples
+from trtdeploy.pipeline.typing_source import TypingSource
 
 
-def measure_model_ranges(
-    model: OnnxModel, recipe: Recipe, source: SampleSource, profile: OptimizationProfile
-) -> dict[str, float]:
-    """Return the largest magnitude of every FP32 value of the main graph.
+def measure_ranges(source: TypingSource) -> dict[str, float] | None:
+    """Return the largest magnitude of every FP32 value of the main graph, as the data show it.
 
-    Args:
-        model: As loaded.
-        recipe: Its opset decides how values are named after conversion.
-        source: Samples; run in batches of the profile's usual size, one batch in memory at a time.
-        profile: Says how large a batch usually is.
+    Samples are run in batches of the usual size, one batch in memory at a time.
+
+    Returns:
+        None when there is no data to measure with, or no use for ranges.
+
+    Raises:
+        InputError: The samples cannot be used.
     """
+    data, recipe = source.request.data, source.options.recipe
+    if data is None or recipe.low is None:
+        return None
+    samples = open_samples(data, source.model.input_specs(), source.profile.preprocessing)
     ranges: dict[str, float] = {}
-    shapes = {name: shape.opt for name, shape in profile.shapes.items()}
 
-    def iterate_feeds() -> Iterator[Mapping[str, Any]]:
-        for batch in source.iterate_batches(shapes):
+    def iterate_feeds() -> Iterator[Feeds]:
+        for batch in samples.iterate_batches(source.sizes.opt_shapes):
             for name, values in batch.feeds.items():
                 if values.dtype == np.float32 and values.size:
                     ranges[name] = max(ranges.get(name, 0.0), float(np.abs(values).max()))
@@ -45,7 +48,7 @@ def measure_model_ranges(
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "probed.onnx"
-        save_model(_expose_values(model, recipe), path)
+        save_model(_expose_values(source.model, recipe), path)
         ranges.update(measure_amax(path, iterate_feeds()))
     return ranges
 

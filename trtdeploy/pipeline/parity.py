@@ -11,14 +11,14 @@ from pathlib import Path
 
 from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
 from trtdeploy.config.batch_layout import BatchLayout, find_free_batch
-from trtdeploy.config.recipe import Recipe, find_recipe, make_weak_recipe
+from trtdeploy.core.arrays import Feeds, FeedsMaker, Runner
 from trtdeploy.core.errors import CompileError, UsageError
 from trtdeploy.graph.index import build_index
-from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.normalization import normalize_model
 from trtdeploy.graph.saving import save_model
 from trtdeploy.graph.structure import has_same_structure
+from trtdeploy.parity.border import Border
 from trtdeploy.parity.checking import Observer, ParityPlan, ParitySubject, check_parity
 from trtdeploy.parity.comparison import ComparisonRules
 from trtdeploy.parity.noise import NoiseSource, expect_emulation, round_inputs
@@ -35,13 +35,12 @@ from trtdeploy.parity.points import (
     with_batch,
 )
 from trtdeploy.parity.result import ParityReport
-from trtdeploy.parity.runner import Feeds, FeedsMaker, Runner
 from trtdeploy.parity.samples import open_samples
 from trtdeploy.parity.samples_source import Batch, SampleSource
 from trtdeploy.parity.synthetic import make_synthetic_feeds
+from trtdeploy.parity.task_metric import iterate_labelled, measure_task_metric
 from trtdeploy.parity.tolerance import make_tolerance_provider
 from trtdeploy.pipeline.parity_request import ParityRequest
-from trtdeploy.pipeline.task_accuracy import add_task_metric
 from trtdeploy.precision.emulation import emulate_model
 from trtdeploy.precision.typed_model import apply_recipe
 
@@ -66,36 +65,34 @@ def run_parity(request: ParityRequest, progress: Observer | None = None) -> Pari
     Raises:
         TrtdeployError: A model cannot be opened, or the data cannot be read.
     """
-    if request.judgement.metric and request.data is None:
+    if request.metric and request.data is None:
         raise UsageError(
-            f"metric {request.judgement.metric!r} needs samples with labels",
+            f"metric {request.metric!r} needs samples with labels",
             hint="Give --data with an array 'labels' beside the inputs.",
         )
-    model = load_model(request.reference)
-    inputs = _find_inputs(request, model)
+    model, profiles = request.reference, request.optimization_profiles
+    inputs = _find_inputs(request)
     batch = find_free_batch(model.input_specs(), model.output_specs())
+    points, notes = _fit_memory(find_points(profiles, batch), batch)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         reference = open_reference(stack, model, folder)
         candidate, label = _open_candidate(stack, request, folder)
-        noise = _find_noise(stack, request, model, reference, folder)
-        profiles = request.optimization_profiles
-        judgement = request.judgement
-        points, notes = _fit_memory(find_points(profiles, batch), batch)
+        noise = _find_noise(stack, request, reference, folder)
         plan = ParityPlan(
             points=points,
             tolerance=make_tolerance_provider(
-                find_recipe(request.recipe), atol=judgement.atol, rtol=judgement.rtol
+                request.options.recipe, atol=request.atol, rtol=request.rtol
             ),
             rules=ComparisonRules(noise=noise, limits=_choose_limits(request)),
-            match_rows=judgement.match_rows,
+            match_rows=request.match_rows,
             batch=batch,
             independence=find_independence_points(profiles, batch),
         )
         subject = ParitySubject(
             label=label,
-            reference=request.reference.name,
-            candidate=request.candidate.name,
+            reference=model.path.name,
+            candidate=request.candidate.path.name,
             data=inputs.description,
             is_synthetic=inputs.is_synthetic,
             notes=(*inputs.notes, *notes),
@@ -108,7 +105,21 @@ def run_parity(request: ParityRequest, progress: Observer | None = None) -> Pari
             subject=subject,
             progress=progress,
         )
-        return add_task_metric(report, request, reference, candidate, model)
+        return _add_task_metric(report, request, reference, candidate)
+
+
+def _add_task_metric(
+    report: ParityReport, request: ParityRequest, reference: Runner, candidate: Runner
+) -> ParityReport:
+    """Return the report with the task metric, if one was asked for."""
+    if not request.metric or request.data is None:
+        return report
+    source = open_samples(request.data, request.reference.input_specs(), request.preprocessing)
+    samples = iterate_labelled(source, request.data, request.optimization_profiles[0].opt_shapes)
+    metric = measure_task_metric(
+        request.metric, reference, candidate, samples, max_drop=request.max_drop
+    )
+    return replace(report, task_metric=metric)
 
 
 def _fit_memory(
@@ -135,11 +146,30 @@ def _find_batch_size(point: ParityPoint, batch: BatchLayout) -> int:
     return next((point.shapes[n][axis] for n, axis in batch.inputs.items() if n in point.shapes), 1)
 
 
-def _find_inputs(request: ParityRequest, model: OnnxModel) -> _Inputs:
+def _find_inputs(request: ParityRequest) -> _Inputs:
+    """Return where feeds come from, rounded as the candidate's own inputs have to be."""
+    found = _open_inputs(request)
+    border = Border(request.options.border_dtype)
+    if border.dtype is None:
+        return found
+
+    def make_rounded(
+        shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, tuple[int, ...]]
+    ) -> Iterator[Feeds]:
+        return map(border.round_feeds, found.make_feeds(shapes, values))
+
+    note = (
+        f"inputs and outputs are {border.dtype.label}, as precision.io asks: both models were fed "
+        "values of that type, and outputs were compared in FP32"
+    )
+    return replace(found, make_feeds=make_rounded, notes=(*found.notes, note))
+
+
+def _open_inputs(request: ParityRequest) -> _Inputs:
     if request.data is not None:
         source = open_samples(
             request.data,
-            model.input_specs(),
+            request.reference.input_specs(),
             request.preprocessing,
             on_nonfinite=request.on_nonfinite,
         )
@@ -153,7 +183,7 @@ def _find_inputs(request: ParityRequest, model: OnnxModel) -> _Inputs:
         if request.most_samples is not None and request.most_samples < len(source):
             notes += (f"only the first {request.most_samples} samples were run",)
         return _Inputs(read, source.description, False, notes)
-    index = build_index(normalize_model(model))
+    index = build_index(normalize_model(request.reference))
 
     def make_up(
         shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, tuple[int, ...]]
@@ -161,9 +191,8 @@ def _find_inputs(request: ParityRequest, model: OnnxModel) -> _Inputs:
         return iter([make_synthetic_feeds(index, shapes, values).feeds])
 
     first = request.optimization_profiles[0]
-    shapes = {name: sizes.opt for name, sizes in first.shapes.items()}
     values = {name: contents.opt for name, contents in first.values.items()}
-    sample = make_synthetic_feeds(index, shapes, values)
+    sample = make_synthetic_feeds(index, first.opt_shapes, values)
     return _Inputs(make_up, sample.description, True, sample.notes)
 
 
@@ -193,16 +222,16 @@ def open_reference(stack: ExitStack, model: OnnxModel, folder: Path) -> Runner:
 
 
 def _open_candidate(stack: ExitStack, request: ParityRequest, folder: Path) -> tuple[Runner, str]:
-    if request.engine_folder is not None and request.open_engine is not None:
-        engine = stack.enter_context(request.open_engine(request.engine_folder))
-        return engine.run, f"measured on {engine.device}"
-    typed = load_model(request.candidate)
-    return _open_emulated(stack, typed, folder / "candidate.onnx"), EMULATED
+    border = Border(request.options.border_dtype)
+    if request.open_engine is not None:
+        engine = stack.enter_context(request.open_engine())
+        return border.open_runner(engine), f"measured on {engine.device}"
+    return _open_emulated(stack, request.candidate, border, folder / "candidate.onnx"), EMULATED
 
 
-def _open_emulated(stack: ExitStack, typed: OnnxModel, path: Path) -> Runner:
+def _open_emulated(stack: ExitStack, typed: OnnxModel, border: Border, path: Path) -> Runner:
     save_model(emulate_model(typed), path)
-    return stack.enter_context(OnnxRuntimeSession(path, optimize=False)).run
+    return border.open_runner(stack.enter_context(OnnxRuntimeSession(path, optimize=False)))
 
 
 def _choose_limits(request: ParityRequest) -> NoiseLimits:
@@ -212,30 +241,18 @@ def _choose_limits(request: ParityRequest) -> NoiseLimits:
 
 
 def _find_noise(
-    stack: ExitStack, request: ParityRequest, model: OnnxModel, reference: Runner, folder: Path
-) -> NoiseSource | None:
+    stack: ExitStack, request: ParityRequest, reference: Runner, folder: Path
+) -> NoiseSource:
     """Choose what shows how far rounding alone leads: see ``trtdeploy.parity.noise``."""
-    recipe = find_recipe(request.recipe)
-    if request.is_ours or not _can_repeat(recipe, request):
-        return round_inputs(reference, recipe, seeds=1)
-    typed = apply_recipe(
-        model,
-        make_weak_recipe(recipe) if request.is_weak else recipe,
-        pins=request.pins,
-        keep_io=request.keep_io,
-        thresholds=request.thresholds,
-    ).model
-    expected = _open_emulated(stack, typed, folder / "expected.onnx")
+    options = request.options
+    if request.is_ours or not options.can_repeat:
+        return round_inputs(reference, options.recipe, seeds=1)
+    typed = apply_recipe(request.reference, options).model
+    border = Border(options.border_dtype)
+    expected = _open_emulated(stack, typed, border, folder / "expected.onnx")
     # the very graph this recipe makes of the reference must also give the very same bits
-    same = request.open_engine is None and has_same_structure(typed, load_model(request.candidate))
-    return expect_emulation(expected, recipe, same_arithmetic=same)
-
-
-def _can_repeat(recipe: Recipe, request: ParityRequest) -> bool:
-    """True when the recipe narrows something, and what it needs to do so again is known."""
-    if recipe.quantized is not None:
-        return request.thresholds is not None
-    return recipe.low is not None
+    same = request.open_engine is None and has_same_structure(typed, request.candidate)
+    return expect_emulation(expected, options.recipe, same_arithmetic=same)
 
 
 def describe_verdict(report: ParityReport) -> str:

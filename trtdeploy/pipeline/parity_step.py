@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from trtdeploy.backends.installed import is_installed
 from trtdeploy.backends.local_gpu import find_local_gpu
-from trtdeploy.config.loading import ResolvedProfile
+from trtdeploy.config.loading import ResolvedProfile, restore_deploy_profile
 from trtdeploy.core.errors import TrtdeployError
+from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.loading import load_model
+from trtdeploy.graph.model import OnnxModel
 from trtdeploy.parity.checking import ParityProgress
 from trtdeploy.parity.result import Verdict
 from trtdeploy.pipeline.build_key import hash_model
 from trtdeploy.pipeline.gpu_model import explain_other_gpu
+from trtdeploy.pipeline.output_folder import MANIFEST_NAME
 from trtdeploy.pipeline.parity import describe_verdict, run_parity
-from trtdeploy.pipeline.parity_request import ParityRequest
+from trtdeploy.pipeline.parity_request import ParityRequest, SessionOpener
 from trtdeploy.pipeline.progress import ProgressEvent
+from trtdeploy.pipeline.quantizing import find_thresholds
 from trtdeploy.pipeline.result import ENGINE
 from trtdeploy.pipeline.steps import StepRunner
+from trtdeploy.precision.typing_options import TypingOptions
 from trtdeploy.report.json_document import dump_document
 
 STEP = "parity"
@@ -62,7 +69,38 @@ def is_device_here(resolved: ResolvedProfile, manifest: dict[str, Any]) -> bool:
     return has_memory and not explain_other_gpu(resolved, find_local_gpu())
 
 
-def find_reference(folder: Path, manifest: dict[str, Any]) -> Path | None:
+def request_folder_parity(
+    folder: Path,
+    manifest: dict[str, Any],
+    reference: OnnxModel,
+    open_engine: SessionOpener | None,
+) -> ParityRequest:
+    """Return the check of an output folder, which has its profile and sizes.
+
+    Args:
+        folder: The folder.
+        manifest: Of the folder.
+        reference: The FP32 model.
+        open_engine: Opens the engine where its GPU is; None always emulates.
+    """
+    resolved = restore_deploy_profile(manifest["profile"], str(folder / MANIFEST_NAME))
+    request = ParityRequest.from_profile(
+        reference,
+        load_model(folder / manifest["typed_model"]["file"]),
+        resolved.profile,
+        TypingOptions.from_profile(
+            resolved.profile,
+            manifest.get("pins", []),
+            find_thresholds(manifest.get("quantization")),
+        ),
+        tuple(OptimizationProfile.from_dict(entry) for entry in manifest["optimization_profiles"]),
+    )
+    if open_engine is None or not is_device_here(resolved, manifest):
+        return request
+    return replace(request, open_engine=partial(open_engine, folder))
+
+
+def find_reference(folder: Path, manifest: dict[str, Any]) -> OnnxModel | None:
     """Return the very source model of a prepared folder, if it lies beside it, else None."""
     name = str(manifest["source"].get("file", ""))
     if not name or Path(name).name != name:
@@ -70,5 +108,5 @@ def find_reference(folder: Path, manifest: dict[str, Any]) -> Path | None:
     beside = folder.resolve().parent / name
     if not beside.is_file():
         return None
-    same = hash_model(load_model(beside)) == manifest["source"].get("sha256")
-    return beside if same else None
+    model = load_model(beside)
+    return model if hash_model(model) == manifest["source"].get("sha256") else None

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trtdeploy.config.deploy_profile import ParitySection
 from trtdeploy.config.loading import load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_optimization_profiles
 from trtdeploy.config.recipe import Recipe, find_recipe
+from trtdeploy.core.arrays import Array, Feeds
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.loading import load_model
-from trtdeploy.parity.runner import Array, Feeds
+from trtdeploy.parity.border import Border
+from trtdeploy.parity.samples import open_samples
+from trtdeploy.parity.task_metric import iterate_labelled
 from trtdeploy.parity.tolerance import make_tolerance_provider
 from trtdeploy.pinning.candidate import PinningOutcome
 from trtdeploy.pinning.search import SEARCH_RUNS, PinSearch, RunObserver
@@ -22,16 +26,16 @@ from trtdeploy.pinning.target import Target, TargetJudge, parse_target
 from trtdeploy.pipeline.calibration_samples import SampleSet, SyntheticSet
 from trtdeploy.pipeline.model_inputs import describe_inputs
 from trtdeploy.pipeline.parity import open_reference
-from trtdeploy.pipeline.parity_request import ParityRequest
 from trtdeploy.pipeline.pinning_candidates import join_candidates
 from trtdeploy.pipeline.pinning_laboratory import EmulationLaboratory, MetricTarget
 from trtdeploy.pipeline.pinning_report import PinningReport
 from trtdeploy.pipeline.pinning_request import PinRequest, read_target
 from trtdeploy.pipeline.pinning_samples import KnownRuns
-from trtdeploy.pipeline.pinning_subject import PinningSource, PinningSubject, prepare_subject
+from trtdeploy.pipeline.pinning_subject import PinningSubject, prepare_subject
 from trtdeploy.pipeline.progress import ProgressCallback, ProgressEvent, ignore_progress
 from trtdeploy.pipeline.steps import StepRunner
-from trtdeploy.pipeline.task_accuracy import iterate_labelled
+from trtdeploy.pipeline.typing_source import TypingSource
+from trtdeploy.precision.typing_options import TypingOptions
 
 _SYNTHETIC_RUNS = 4
 _STEP = "search"
@@ -52,34 +56,36 @@ def find_pins(request: PinRequest, progress: ProgressCallback = ignore_progress)
             be reached is no error: the report says so.
     """
     resolved = load_deploy_profile(request.profile, request.overrides)
+    profile = resolved.profile
     # a weakly typed graph rounds nothing that an emulation could see: the strong form is searched
-    recipe = find_recipe(resolved.profile.recipe)
+    recipe = find_recipe(profile.recipe)
+    options = replace(TypingOptions.from_profile(profile, request.pins), recipe=recipe)
     target = read_target(request, recipe)
     model = load_model(request.model)
     sizes = resolve_optimization_profiles(
         describe_inputs(model), resolved.build_shape_requests(request.shapes)
     )[0]
-    source = PinningSource(request, resolved.profile, recipe, model, sizes)
+    source = TypingSource(request, profile, options, model, sizes)
     steps = StepRunner(progress)
     subject = prepare_subject(source, steps)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trtdeploy-pin-")))
-        feeds = _open_feeds(source)
+        feeds = _open_feeds(source, request)
         runs = KnownRuns(folder)
         with ExitStack() as reference:
             runs.record(feeds.runs, open_reference(reference, model, folder), feeds.most)
-        outcome = _search(source, subject, runs, target, steps)
+        outcome = _search(request, profile.parity, subject, runs, target, steps)
     return PinningReport(
         model=request.model.name,
         deploy_profile=request.profile,
         recipe=recipe.name,
         target=target or f"{request.metric} may fall by {request.max_drop:g}",
         outcome=outcome,
-        precision=subject.inputs.pin_precision,
+        precision=subject.pin_precision,
         reasons=subject.explain(outcome),
         quantized_share=(
-            subject.measure_share(source.shapes, ()),
-            subject.measure_share(source.shapes, outcome.pinned),
+            subject.measure_share(sizes.opt_shapes, ()),
+            subject.measure_share(sizes.opt_shapes, outcome.pinned),
         ),
         samples=f"{len(runs)} of {feeds.description}",
         notes=(*subject.notes, *feeds.notes, *_explain_floor(outcome, recipe)),
@@ -90,33 +96,33 @@ def find_pins(request: PinRequest, progress: ProgressCallback = ignore_progress)
 class _FeedSource:
     """What is run: feeds and their labels, in a stream."""
 
-    runs: Iterator[tuple[Feeds, Array | None]]
+    runs: Iterable[tuple[Feeds, Array | None]]
     description: str
     most: int | None
     notes: tuple[str, ...] = ()
 
 
-def _open_feeds(source: PinningSource) -> _FeedSource:
-    """Open labelled samples for a metric, else samples, else some of the calibration's."""
-    request, profile = source.request, source.profile
+def _open_feeds(source: TypingSource, request: PinRequest) -> _FeedSource:
+    """Open what is run; feeds have the values that the typed model's inputs can hold."""
+    found, border = _find_feeds(source, request), Border(source.options.border_dtype)
+    rounded = ((border.round_feeds(feeds), labels) for feeds, labels in found.runs)
+    return replace(found, runs=rounded)
+
+
+def _find_feeds(source: TypingSource, request: PinRequest) -> _FeedSource:
+    """Find labelled samples for a metric, else samples, else some of the calibration's."""
+    profile, inputs = source.profile, source.model.input_specs()
     if request.metric and request.data is not None:
-        question = ParityRequest(
-            reference=request.model,
-            candidate=request.model,
-            recipe=source.recipe.name,
-            optimization_profiles=(source.sizes,),
-            preprocessing=profile.preprocessing,
-        )
-        labelled = iterate_labelled(question, request.data, source.model)
-        return _FeedSource(iter(labelled), str(request.data), None)
-    calibrated = [p for p in request.calibration_data if p.suffix.lower() != ".json"]
-    path = request.data or next(iter(calibrated), None)
+        samples = open_samples(request.data, inputs, profile.preprocessing)
+        labelled = iterate_labelled(samples, request.data, source.sizes.opt_shapes)
+        return _FeedSource(labelled, str(request.data), None)
+    path = request.data or next(iter(request.calibration_samples), None)
     if path is None:
         made = SyntheticSet(source.model, source.sizes, _SYNTHETIC_RUNS)
         runs = ((run.feeds, None) for run in made.iterate_runs())
         warning = "compared on made-up inputs: give real ones with --data"
         return _FeedSource(runs, made.description, request.samples, (warning,))
-    inputs, skip = source.model.input_specs(), profile.calibration.nonfinite
+    skip = profile.calibration.nonfinite
     found = SampleSet(path, inputs, source.sizes, profile.preprocessing, skip)
     runs = ((run.feeds, None) for run in found.iterate_runs())
     same = "compared on samples of the calibration: --data gives others"
@@ -125,20 +131,20 @@ def _open_feeds(source: PinningSource) -> _FeedSource:
 
 
 def _search(
-    source: PinningSource,
+    request: PinRequest,
+    parity: ParitySection,
     subject: PinningSubject,
     runs: KnownRuns,
     target: Target | None,
     steps: StepRunner,
 ) -> PinningOutcome:
-    request, parity = source.request, source.profile.parity
     judge = TargetJudge(
         target or parse_target(""),
-        make_tolerance_provider(source.recipe, atol=parity.atol, rtol=parity.rtol),
+        make_tolerance_provider(subject.options.recipe, atol=parity.atol, rtol=parity.rtol),
     )
     candidates = join_candidates(subject.candidates, request.most_runs - SEARCH_RUNS)
     metric = MetricTarget(request.metric, request.max_drop) if request.metric else None
-    laboratory = EmulationLaboratory(subject.inputs, candidates, runs, judge, metric)
+    laboratory = EmulationLaboratory(subject, candidates, runs, judge, metric)
     with steps.run(_STEP) as step:
         search = PinSearch(laboratory, request.most_runs, _make_observer(steps))
         op_types = {node.name: node.op_type for _, node in build_index(subject.prepared).nodes()}

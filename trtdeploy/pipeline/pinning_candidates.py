@@ -9,11 +9,11 @@ from trtdeploy.graph.index import build_index
 from trtdeploy.graph.layer_costs import is_layer, measure_layer_costs
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.pinning.candidate import Candidate
-from trtdeploy.pipeline.pinning_laboratory import TypingInputs
 from trtdeploy.precision.planning import plan_precision
 from trtdeploy.precision.quantization.brought import BROUGHT_RULE
 from trtdeploy.precision.quantization.operands import find_roots
 from trtdeploy.precision.quantization.plan import QuantizationPlan
+from trtdeploy.precision.typing_options import TypingOptions
 
 
 def list_quantized_layers(
@@ -46,19 +46,19 @@ def list_quantized_layers(
     return found
 
 
-def list_narrow_groups(model: OnnxModel, inputs: TypingInputs) -> list[Candidate]:
+def list_narrow_groups(model: OnnxModel, options: TypingOptions) -> list[Candidate]:
     """Return the nodes that a recipe narrows, each layer with what follows up to the next one.
 
     Args:
         model: From ``prepare_for_typing``.
-        inputs: What the recipe is applied with.
+        options: What the recipe is applied with.
 
     Raises:
         UsageError: It narrows nothing.
     """
     index = build_index(model)
-    recipe = inputs.recipe
-    plan = plan_precision(index, recipe, pins=inputs.pins, ranges=inputs.ranges)
+    recipe = options.recipe
+    plan = plan_precision(index, recipe, pins=options.pins, ranges=options.ranges)
     groups: list[list[tuple[str, str]]] = []
     for _, node in index.nodes():
         decision = plan.nodes.get(node.name)

@@ -2,66 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
-from trtdeploy.config.recipe import Recipe
-from trtdeploy.graph.model import OnnxModel
+from trtdeploy.core.arrays import Outputs, Runner
 from trtdeploy.graph.saving import save_model
-from trtdeploy.parity.runner import Outputs
+from trtdeploy.parity.border import Border
 from trtdeploy.parity.task_metric import MetricAccumulator, load_task_metric
-from trtdeploy.pinning.candidate import Candidate, Score
+from trtdeploy.pinning.candidate import Candidate, Score, list_nodes
 from trtdeploy.pinning.target import TargetJudge
 from trtdeploy.pipeline.pinning_samples import KnownRuns
+from trtdeploy.pipeline.pinning_subject import PinningSubject
 from trtdeploy.precision.emulation import emulate_model
 from trtdeploy.precision.pins import FP16, FP32, parse_pin
-from trtdeploy.precision.typed_model import TypedModel, apply_recipe
+from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 
 _FILE_NAME = "candidate.onnx"
-
-
-@dataclass(frozen=True)
-class TypingInputs:
-    """Everything that a recipe is applied with, pins of a search aside.
-
-    Attributes:
-        model: As loaded.
-        recipe: In its strongly typed form: a weakly typed graph rounds nothing that could be seen.
-        pins: What the user and the deploy profile want anyway.
-        thresholds: For a quantizing recipe.
-        ranges: Measured ones, if any.
-        keep_io: Inputs and outputs keep their types.
-    """
-
-    model: OnnxModel
-    recipe: Recipe
-    pins: tuple[str, ...] = ()
-    thresholds: Mapping[str, float] | None = None
-    ranges: Mapping[str, float] | None = None
-    keep_io: bool = True
-
-    @property
-    def pin_precision(self) -> str:
-        """What a node is pinned to: the type that the rest of the graph has."""
-        quantizes = self.recipe.quantized is not None and self.recipe.low is not None
-        return FP16 if quantizes else FP32
-
-    def type_model(self, pins: Sequence[str] = ()) -> TypedModel:
-        """Apply the recipe with more pins."""
-        return apply_recipe(
-            self.model,
-            self.recipe,
-            pins=(*self.pins, *pins),
-            ranges=self.ranges,
-            keep_io=self.keep_io,
-            thresholds=self.thresholds,
-        )
-
-    def type_pinned(self, pinned: Sequence[Candidate]) -> TypedModel:
-        """Apply the recipe with these candidates pinned."""
-        nodes = [node for candidate in pinned for node in candidate.nodes]
-        return self.type_model([f"{self.pin_precision}:{node}" for node in nodes])
 
 
 @dataclass(frozen=True)
@@ -81,7 +39,7 @@ class EmulationLaboratory:
     """Runs typed models as a device would, on the CPU.
 
     Args:
-        inputs: What the recipe is applied with.
+        subject: The model, and what its recipe is applied with.
         candidates: Everything that may be pinned.
         runs: Samples, and what FP32 makes of them.
         judge: Compares outputs.
@@ -90,14 +48,14 @@ class EmulationLaboratory:
 
     def __init__(
         self,
-        inputs: TypingInputs,
+        subject: PinningSubject,
         candidates: Sequence[Candidate],
         runs: KnownRuns,
         judge: TargetJudge,
         metric: MetricTarget | None = None,
     ) -> None:
-        self._inputs = inputs
-        self._nodes = [node for candidate in candidates for node in candidate.nodes]
+        self._subject = subject
+        self._nodes = list_nodes(candidates)
         self._runs = runs
         self._judge = judge
         self._path = runs.folder / _FILE_NAME
@@ -106,7 +64,7 @@ class EmulationLaboratory:
 
     def measure(self, pinned: Sequence[Candidate]) -> Score:
         """Return the score with these candidates pinned."""
-        return self._run(self._inputs.type_pinned(pinned))
+        return self._run(self._subject.pin(pinned))
 
     def measure_alone(self, candidate: Candidate) -> Score:
         """Return the score with nothing narrow but this candidate.
@@ -115,29 +73,31 @@ class EmulationLaboratory:
         """
         own = set(candidate.nodes)
         others = [f"{FP32}:{node}" for node in self._nodes if node not in own]
-        inputs = self._inputs
-        if inputs.recipe.quantized is not None:
-            alone = replace(inputs.recipe, low=None)
-            inputs = replace(inputs, recipe=alone, pins=tuple(map(_widen_pin, inputs.pins)))
-        return self._run(inputs.type_model(others), decide=False)
+        options = self._subject.options
+        if options.recipe.quantized is not None:
+            alone = replace(options.recipe, low=None)
+            options = replace(options, recipe=alone, pins=tuple(map(_widen_pin, options.pins)))
+        return self._run(options.add_pins(others), decide=False)
 
-    def _run(self, typed: TypedModel, *, decide: bool = True) -> Score:
+    def _run(self, options: TypingOptions, *, decide: bool = True) -> Score:
+        typed = apply_recipe(self._subject.model, options)
         save_model(emulate_model(typed.model), self._path)
         metric = load_task_metric(self._metric.name)() if self._metric and decide else None
         with OnnxRuntimeSession(self._path, optimize=False) as session:
-            score = self._judge.score(self._iterate_pairs(session, metric))
+            run = Border(options.border_dtype).open_runner(session)
+            score = self._judge.score(self._iterate_pairs(run, metric))
         if metric is None or self._metric is None:
             return score
         return _apply_metric(score, metric.finish(), self._measure_reference(), self._metric)
 
     def _iterate_pairs(
-        self, session: OnnxRuntimeSession, metric: MetricAccumulator | None
+        self, run: Runner, metric: MetricAccumulator | None
     ) -> Iterator[tuple[Outputs, Outputs]]:
-        for run in self._runs:
-            outputs = session.run(run.feeds)
-            if metric is not None and run.labels is not None:
-                metric.add(outputs, run.labels)
-            yield run.reference, outputs
+        for known in self._runs:
+            outputs = run(known.feeds)
+            if metric is not None and known.labels is not None:
+                metric.add(outputs, known.labels)
+            yield known.reference, outputs
 
     def _measure_reference(self) -> float:
         if self._reference_value is None and self._metric is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trtdeploy.pinning.candidate import Candidate, PinningOutcome, Score
+from trtdeploy.pinning.candidate import Candidate, PinningOutcome, Score, list_nodes
 from trtdeploy.pinning.target import Target
 from trtdeploy.precision.pins import FP32, parse_pin
 
@@ -52,7 +52,7 @@ class PinningReport:
     @property
     def pinned_nodes(self) -> tuple[str, ...]:
         """Names of all nodes to pin."""
-        return tuple(node for candidate in self.outcome.pinned for node in candidate.nodes)
+        return tuple(list_nodes(self.outcome.pinned))
 
     @property
     def pins(self) -> tuple[str, ...]:

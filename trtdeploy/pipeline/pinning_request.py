@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 from trtdeploy.config.recipe import Recipe
-from trtdeploy.config.shape_table import ShapeTable
 from trtdeploy.core.errors import UsageError
 from trtdeploy.pinning.search import SEARCH_RUNS
 from trtdeploy.pinning.target import Target, parse_target
+from trtdeploy.pipeline.typing_source import TypingRequest
 
 DEFAULT_SAMPLES = 8
 DEFAULT_RUNS = 300
 
 
 @dataclass(frozen=True)
-class PinRequest:
+class PinRequest(TypingRequest):
     """What ``trtdeploy pin`` is asked.
 
+    Outputs are compared on ``data``; None takes some of the calibration, else makes them up.
+
     Attributes:
-        model: An FP32 ONNX file.
-        profile: Name or path of a deploy profile.
-        overrides: ``--set`` texts.
-        shapes: Sizes given on the command line.
-        pins: What is pinned anyway.
-        data: Samples to compare outputs on; None takes some of the calibration, else makes them
-            up.
-        calibration_data: As a build takes it.
-        synthetic_calibration: Make calibration inputs up.
         target: As ``parse_target`` reads it; empty for the recipe's parity tolerance.
         metric: Task metric that decides instead; needs ``data`` with labels.
         max_drop: How far it may fall.
@@ -36,14 +28,6 @@ class PinRequest:
         most_runs: How often the model is measured at most.
     """
 
-    model: Path
-    profile: str
-    overrides: tuple[str, ...] = ()
-    shapes: ShapeTable = field(default_factory=ShapeTable)
-    pins: tuple[str, ...] = ()
-    data: Path | None = None
-    calibration_data: tuple[Path, ...] = ()
-    synthetic_calibration: bool = False
     target: str = ""
     metric: str = ""
     max_drop: float = 0.0

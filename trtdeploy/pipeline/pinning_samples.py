@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trtdeploy.parity.runner import Array, Feeds, Outputs, Runner
+from trtdeploy.core.arrays import Array, Feeds, Outputs, Runner
 
 
 @dataclass(frozen=True)

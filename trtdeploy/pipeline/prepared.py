@@ -7,20 +7,18 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from trtdeploy.config.loading import ResolvedProfile, restore_deploy_profile
+from trtdeploy.config.loading import restore_deploy_profile
 from trtdeploy.config.shape_table import ShapeTable
 from trtdeploy.core.errors import InputError, NotPossibleError, UsageError
-from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.loading import load_model
 from trtdeploy.pipeline.compiling import compile_folder
 from trtdeploy.pipeline.environment import describe_environment
 from trtdeploy.pipeline.folder_files import check_typed_model, is_intact, require_plain_files
 from trtdeploy.pipeline.manifest import load_manifest, save_manifest, take_report
 from trtdeploy.pipeline.output_folder import check_replaceable, open_output_folder
-from trtdeploy.pipeline.parity_request import JudgementOptions, ParityRequest, SessionOpener
-from trtdeploy.pipeline.parity_step import check_built_parity, find_reference, is_device_here
+from trtdeploy.pipeline.parity_request import SessionOpener
+from trtdeploy.pipeline.parity_step import check_built_parity, find_reference, request_folder_parity
 from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
-from trtdeploy.pipeline.quantizing import find_thresholds
 from trtdeploy.pipeline.request import BuildRequest
 from trtdeploy.pipeline.result import ENGINE, BuildResult
 from trtdeploy.pipeline.steps import StepRunner
@@ -71,37 +69,11 @@ def build_prepared(
         save_manifest(fresh, manifest, steps)
         reference = find_reference(folder, manifest)
         if reference is not None and request.check_parity:
-            asked = _ask_parity(reference, fresh, manifest, resolved, open_engine)
+            asked = request_folder_parity(fresh, manifest, reference, open_engine)
             check_built_parity(asked, manifest, steps)
         save_manifest(fresh, manifest, steps)
         write_reports(fresh, take_report(manifest))
     return BuildResult(target, ENGINE, False, "", "", manifest)
-
-
-def _ask_parity(
-    reference: Path,
-    folder: Path,
-    manifest: dict[str, Any],
-    resolved: ResolvedProfile,
-    open_engine: SessionOpener | None,
-) -> ParityRequest:
-    profile = resolved.profile
-    return ParityRequest(
-        reference=reference,
-        candidate=folder / manifest["typed_model"]["file"],
-        recipe=profile.recipe,
-        optimization_profiles=tuple(
-            OptimizationProfile.from_dict(entry) for entry in manifest["optimization_profiles"]
-        ),
-        pins=(*profile.precision.list_pins(), *manifest.get("pins", [])),
-        thresholds=find_thresholds(manifest.get("quantization")),
-        is_weak=profile.typing == "weak",
-        keep_io=profile.precision.io == "keep",
-        preprocessing=profile.preprocessing,
-        judgement=JudgementOptions(atol=profile.parity.atol, rtol=profile.parity.rtol),
-        engine_folder=folder,
-        open_engine=open_engine if is_device_here(resolved, manifest) else None,
-    )
 
 
 def _refuse_options(request: BuildRequest) -> None:

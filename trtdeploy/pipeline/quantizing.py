@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trtdeploy.config.calibration import CalibrationSection
-from trtdeploy.config.deploy_profile import DeployProfile
 from trtdeploy.config.device import DeviceSpec
-from trtdeploy.config.recipe import Recipe, find_recipe, make_weak_recipe
+from trtdeploy.config.recipe import Recipe
 from trtdeploy.core.errors import NotPossibleError, UsageError
-from trtdeploy.core.number_formats import INT8
+from trtdeploy.core.number_formats import INT8, QuantizedType
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel
@@ -22,8 +21,8 @@ from trtdeploy.pipeline.calibrating import (
     calibrate_model,
 )
 from trtdeploy.pipeline.progress import ProgressEvent
-from trtdeploy.pipeline.request import BuildRequest
 from trtdeploy.pipeline.steps import StepRunner
+from trtdeploy.pipeline.typing_source import TypingRequest, TypingSource
 from trtdeploy.precision.calibration.methods import DEFAULT_METHODS, MethodChoice
 from trtdeploy.precision.calibration.statistics import CalibrationStatistics
 from trtdeploy.precision.calibration.summary import summarize_calibration
@@ -33,6 +32,7 @@ from trtdeploy.precision.quantization.planning import plan_quantization
 from trtdeploy.precision.quantization.preparation import prepare_for_quantization
 from trtdeploy.precision.quantization.report import QuantizationReport
 from trtdeploy.precision.typed_model import TypedModel
+from trtdeploy.precision.typing_options import TypingOptions
 
 STEP = "calibrate"
 
@@ -52,19 +52,8 @@ class Calibration:
     thresholds: Mapping[str, float]
 
 
-def choose_recipe(profile: DeployProfile) -> Recipe:
-    """Return the recipe of a deploy profile, in the form its kind of typing needs.
-
-    Raises:
-        NotPossibleError: There is no such recipe, or it needs a strongly typed network.
-    """
-    recipe = find_recipe(profile.recipe)
-    return make_weak_recipe(recipe) if profile.typing == "weak" else recipe
-
-
-def choose_methods(section: CalibrationSection, recipe: Recipe) -> MethodChoice:
+def _choose_methods(section: CalibrationSection, kind: QuantizedType) -> MethodChoice:
     """Return how thresholds are found: as the deploy profile says, else as suits the type."""
-    kind = recipe.quantized or INT8
     return MethodChoice(
         section.method or DEFAULT_METHODS[kind.name],
         tuple(section.methods.items()),
@@ -72,46 +61,60 @@ def choose_methods(section: CalibrationSection, recipe: Recipe) -> MethodChoice:
     )
 
 
-def calibrate(
-    model: OnnxModel,
-    sha256: str,
-    sizes: OptimizationProfile,
-    profile: DeployProfile,
-    request: BuildRequest,
-    steps: StepRunner,
-) -> Calibration | None:
+def calibrate(source: TypingSource, sha256: str, steps: StepRunner) -> Calibration | None:
     """Measure what a quantizing recipe needs; None when it needs nothing.
 
     Args:
-        model: As loaded.
-        sha256: Of its file.
-        sizes: The usual ones are run.
-        profile: Says what is quantized and how thresholds are found.
-        request: Holds the samples.
+        source: Says what is quantized, and with which samples.
+        sha256: Of the model's file.
         steps: Records the step.
 
     Raises:
         UsageError: There are no samples, and the recipe cannot do without.
         InputError: The samples cannot be used.
     """
-    recipe = choose_recipe(profile)
+    recipe = source.options.recipe
     if recipe.quantized is None:
-        _refuse_samples(request, recipe)
+        _refuse_samples(source.request, recipe)
         return None
-    prepared = prepare_for_quantization(model, recipe)
-    pins = (*profile.precision.list_pins(), *request.pins)
-    measured = plan_quantization(build_index(prepared), recipe, pins=pins).measured
-    if not measured:
+    prepared = prepare_for_quantization(source.model, recipe)
+    plan = plan_quantization(build_index(prepared), recipe, pins=source.options.pins)
+    if not plan.measured:
         steps.skip(STEP, "nothing is quantized that has to be measured")
         return None
-    made_up = request.synthetic_calibration or recipe.quantized is not INT8
+    return measure_thresholds(source, sha256, prepared, plan.measured, steps)
+
+
+def measure_thresholds(
+    source: TypingSource,
+    sha256: str,
+    prepared: OnnxModel,
+    measured: tuple[str, ...],
+    steps: StepRunner,
+) -> Calibration:
+    """Run the calibration, as the step that it is.
+
+    Args:
+        source: Holds the samples.
+        sha256: Of the model's file.
+        prepared: From ``prepare_for_quantization``.
+        measured: The values that need a threshold.
+        steps: Records the step.
+
+    Raises:
+        UsageError: There are no samples, and they must not be made up.
+        InputError: The samples cannot be used.
+    """
+    request, profile = source.request, source.profile
+    kind = source.options.recipe.quantized or INT8
+    made_up = request.synthetic_calibration or kind is not INT8
     with steps.run(STEP) as step:
         statistics = calibrate_model(
             CalibrationRequest(
                 model=prepared,
                 model_sha256=sha256,
                 measured=measured,
-                optimization_profile=sizes,
+                optimization_profile=source.sizes,
                 data=request.calibration_data,
                 preprocessing=profile.preprocessing,
                 on_nonfinite=profile.calibration.nonfinite,
@@ -119,8 +122,8 @@ def calibrate(
             ),
             _make_observer(steps),
         )
-        methods = choose_methods(profile.calibration, recipe)
-        found = statistics.compute_thresholds(methods, recipe.quantized)
+        methods = _choose_methods(profile.calibration, kind)
+        found = statistics.compute_thresholds(methods, kind)
         step.log = [*statistics.notes, *statistics.skipped]
         made = "made-up " if statistics.is_synthetic else ""
         step.detail = f"{len(found)} values, {statistics.samples} {made}samples, {methods.default}"
@@ -142,7 +145,7 @@ def refuse_pins(pins: Sequence[str], device: DeviceSpec) -> None:
             )
 
 
-def _refuse_samples(request: BuildRequest, recipe: Recipe) -> None:
+def _refuse_samples(request: TypingRequest, recipe: Recipe) -> None:
     if request.calibration_data or request.synthetic_calibration:
         raise UsageError(
             f"recipe {recipe.name} quantizes nothing: there is nothing to calibrate",
@@ -180,7 +183,7 @@ def describe_quantization(
         kind=" and ".join(sorted(kinds)) or "none",
         decisions=layers,
         notes=plan.notes if plan is not None else (),
-        audit=audit_quantization(typed.model, {n: s.opt for n, s in sizes.shapes.items()}),
+        audit=audit_quantization(typed.model, sizes.opt_shapes),
         calibration=None
         if calibration is None
         else summarize_calibration(
@@ -197,12 +200,11 @@ def find_thresholds(quantization: Mapping[str, Any] | None) -> dict[str, float] 
     return {name: entry["threshold"] for name, entry in calibration["tensors"].items()}
 
 
-def assume_thresholds(
-    model: OnnxModel, recipe: Recipe, pins: Sequence[str] = ()
-) -> dict[str, float] | None:
-    """Return a threshold of 1 for everything, to see a quantized graph's structure before data."""
+def assume_thresholds(model: OnnxModel, options: TypingOptions) -> TypingOptions:
+    """Return options with a threshold of 1 for everything, to see a quantized graph before data."""
+    recipe = options.recipe
     if recipe.quantized is None:
-        return None
+        return options
     prepared = prepare_for_quantization(model, recipe)
-    measured = plan_quantization(build_index(prepared), recipe, pins=pins).measured
-    return dict.fromkeys(measured, 1.0)
+    measured = plan_quantization(build_index(prepared), recipe, pins=options.pins).measured
+    return replace(options, amax=dict.fromkeys(measured, 1.0))

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trtdeploy.parity.result import Verdict, accept_verdict
+
 ENGINE, PREPARED = "engine", "prepared"
 
 
@@ -47,6 +49,16 @@ class BuildResult:
         """The check found a difference, or could not be run although it was asked for."""
         steps = {step["name"]: step["status"] for step in self.manifest.get("steps", [])}
         return steps.get("parity") == "failed"
+
+    def is_accepted(self, *, strict: bool = False) -> bool:
+        """Tell whether parity lets the build through; one that was left out stops nothing.
+
+        Args:
+            strict: Refuse a suspicion too; see ``trtdeploy.parity.result.accept_verdict``.
+        """
+        is_suspect = self.parity_verdict == Verdict.SUSPECT.value
+        accepted = not is_suspect or accept_verdict(Verdict.SUSPECT, strict=strict)
+        return accepted and not self.parity_failed
 
     @property
     def model_path(self) -> Path:

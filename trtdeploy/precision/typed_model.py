@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from trtdeploy.config.recipe import Recipe
 from trtdeploy.core.errors import UsageError
 from trtdeploy.graph.index import ModelIndex, build_index
 from trtdeploy.graph.model import OnnxModel
@@ -20,6 +19,7 @@ from trtdeploy.precision.quantization.preparation import (
     prepare_for_quantization,
     prepare_for_typing,
 )
+from trtdeploy.precision.typing_options import TypingOptions
 from trtdeploy.precision.typing_pass import ApplyPrecisionPass
 
 
@@ -39,63 +39,45 @@ class TypedModel:
     quantization: QuantizationPlan | None = None
 
 
-def apply_recipe(
-    model: OnnxModel,
-    recipe: Recipe,
-    *,
-    pins: Sequence[str] = (),
-    ranges: Mapping[str, float] | None = None,
-    keep_io: bool = True,
-    thresholds: Mapping[str, float] | None = None,
-) -> TypedModel:
-    """Type ``model`` by ``recipe``; the given model is not changed.
+def apply_recipe(model: OnnxModel, options: TypingOptions) -> TypedModel:
+    """Type ``model`` by a recipe; the given model is not changed.
 
     Args:
         model: An FP32 model as loaded.
-        recipe: What to aim for; from ``make_weak_recipe`` for a weakly typed network.
-        pins: What the user wants for single nodes (see ``trtdeploy.precision.pins``).
-        ranges: Largest magnitude per value from an FP32 run of the same file.
-        keep_io: Keep graph inputs and outputs FP32; False gives them the narrow type.
-        thresholds: Clipping magnitude per value of ``plan_quantization(...).measured``, from
-            calibration of ``prepare_for_quantization(model, recipe)``.
+        options: The recipe, and what it is applied with.
 
     Raises:
         ModelFileError: The opset cannot be raised to what the recipe needs.
         UsageError: A pin makes no sense for this model and recipe, or the recipe quantizes and
-            there are no thresholds.
+            ``amax`` is None.
         NotPossibleError: A pin asks for a type that TensorRT does not have.
-        InputError: A threshold is missing: the calibration belongs to another model.
+        InputError: A value has no ``amax``: the calibration belongs to another model.
     """
-    quantization = None
+    recipe, quantization = options.recipe, None
     if recipe.quantized is None:
         typed = prepare_for_typing(model, recipe)
     else:
         typed = prepare_for_quantization(model, recipe)
-        quantization = _quantize(typed, recipe, pins, ranges, thresholds)
+        quantization = _quantize(typed, options)
     index = build_index(typed)
-    plan = plan_precision(index, recipe, pins=pins, ranges=ranges)
+    plan = plan_precision(index, recipe, pins=options.pins, ranges=options.ranges)
     plan = replace(plan, quantized=_describe_quantized(index, quantization))
     if not recipe.weak:
-        ApplyPrecisionPass(plan, keep_io=keep_io).rewrite(index)
+        ApplyPrecisionPass(plan, keep_io=options.io == "keep").rewrite(index)
     return TypedModel(typed, plan, quantization)
 
 
-def _quantize(
-    model: OnnxModel,
-    recipe: Recipe,
-    pins: Sequence[str],
-    ranges: Mapping[str, float] | None,
-    thresholds: Mapping[str, float] | None,
-) -> QuantizationPlan:
-    plan = plan_quantization(build_index(model), recipe, pins=pins, ranges=ranges)
+def _quantize(model: OnnxModel, options: TypingOptions) -> QuantizationPlan:
+    recipe = options.recipe
+    plan = plan_quantization(build_index(model), recipe, pins=options.pins, ranges=options.ranges)
     if plan.is_empty:
         return plan
-    if thresholds is None:
+    if options.amax is None:
         raise UsageError(
             f"recipe {recipe.name} needs a calibration: the ranges of {len(plan.measured)} values",
             hint="Give samples with --calib, the way --data takes them.",
         )
-    return InsertQuantizationPass(plan, thresholds)(model)
+    return InsertQuantizationPass(plan, options.amax)(model)
 
 
 def _describe_quantized(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from trtdeploy.parity.result import ParityReport, Verdict
+from trtdeploy.parity.result import ParityReport, Verdict, accept_verdict
 from trtdeploy.preflight.finding import Severity
 from trtdeploy.report.document import BuildReport
 from trtdeploy.report.number_text import count_noun
@@ -41,6 +41,19 @@ class Judgement:
     def gate_failed(self) -> bool:
         """True when a release must stop; a suspicion alone does not stop it."""
         return self.outcome is Outcome.FAIL
+
+
+def is_accepted(report: BuildReport, *, strict: bool = False) -> bool:
+    """Tell whether a report lets a release go on.
+
+    Args:
+        report: The report.
+        strict: Refuse a suspicion too; see ``trtdeploy.parity.result.accept_verdict``.
+    """
+    parity = report.parity
+    if judge_report(report).gate_failed or not isinstance(parity, ParityReport):
+        return not judge_report(report).gate_failed
+    return accept_verdict(parity.verdict, strict=strict)
 
 
 def judge_report(report: BuildReport) -> Judgement:

@@ -8,11 +8,11 @@ from typing import Any
 
 from trtdeploy.report.document import BuildReport
 from trtdeploy.report.json_document import drop_infinities, dump_document
-from trtdeploy.report.outcome import judge_report
+from trtdeploy.report.outcome import is_accepted, judge_report
 
 
 def summarize_report(
-    report: BuildReport, path: Path, written: Mapping[str, Path | None]
+    report: BuildReport, path: Path, written: Mapping[str, Path | None], *, strict: bool = False
 ) -> dict[str, Any]:
     """Return verdict, label, parity and the files that were written as plain values.
 
@@ -20,12 +20,13 @@ def summarize_report(
         report: The report.
         path: Of its ``report.json``.
         written: Files by kind (``html``, ``junit``); None for one that was not asked for.
+        strict: A suspicion fails the gate too.
     """
     judgement = judge_report(report)
     return {
         "report": str(path),
         "outcome": judgement.outcome.value,
-        "gate_failed": judgement.gate_failed,
+        "gate_failed": not is_accepted(report, strict=strict),
         "headline": judgement.headline,
         "label": judgement.label,
         "status": report.status,

@@ -105,7 +105,7 @@ def test_weights_alone_in_8_bits_are_left_and_the_rest_is_quantized(tmp_path: Pa
         [value("y")],
         [constant("w", np.eye(4), np.int8), constant("s", 0.5), constant("v", random_array(4, 4))],
     )
-    typed, result = type_model(proto, tmp_path, "int8", thresholds={"r": 1.0})
+    typed, result = type_model(proto, tmp_path, "int8", amax={"r": 1.0})
     plan = typed.quantization
     assert plan is not None
     assert "not one 8-bit type for all" in plan.layers["only_weights"].reason

@@ -23,6 +23,7 @@ from tests.precision.quantized_models import (
 from trtdeploy.config.recipe import RECIPES
 from trtdeploy.core.errors import InputError, UsageError
 from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
 
 CODES = {"int8": TensorProto.INT8, "int8-fp32": TensorProto.INT8, "fp8": TensorProto.FLOAT8E4M3FN}
 LARGEST = {"int8": 127.0, "int8-fp32": 127.0, "fp8": 448.0}
@@ -105,15 +106,15 @@ def test_thresholds_are_asked_for(tmp_path: Path) -> None:
     with pytest.raises(
         UsageError, match="int8 needs a calibration: the ranges of 2 values"
     ) as info:
-        apply_recipe(in_memory(CHAIN), RECIPES["int8"])
+        apply_recipe(in_memory(CHAIN), TypingOptions(RECIPES["int8"]))
     assert "--calib" in info.value.hint
     with pytest.raises(InputError, match="no threshold for 'r'"):
-        apply_recipe(in_memory(CHAIN), RECIPES["int8"], thresholds={"x": 1.0})
+        apply_recipe(in_memory(CHAIN), TypingOptions(RECIPES["int8"], amax={"x": 1.0}))
 
 
 def test_a_model_without_layers_needs_none(tmp_path: Path) -> None:
     proto = model([op("Relu", "x", "y")], [value("x")], [value("y")])
-    typed = apply_recipe(in_memory(proto), RECIPES["int8"])
+    typed = apply_recipe(in_memory(proto), TypingOptions(RECIPES["int8"]))
     assert typed.quantization is not None
     assert typed.quantization.is_empty
 
@@ -121,5 +122,5 @@ def test_a_model_without_layers_needs_none(tmp_path: Path) -> None:
 def test_the_given_model_is_not_changed(tmp_path: Path) -> None:
     given = in_memory(CHAIN)
     before = given.proto.SerializeToString(deterministic=True)
-    apply_recipe(given, RECIPES["int8"], thresholds={"x": 1.0, "r": 1.0})
+    apply_recipe(given, TypingOptions(RECIPES["int8"], amax={"x": 1.0, "r": 1.0}))
     assert given.proto.SerializeToString(deterministic=True) == before

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import InputError, UsageError
 from trtdeploy.core.names import suggest_name
 from trtdeploy.export.arguments import parse_settings
@@ -18,7 +19,7 @@ from trtdeploy.export.exporting import refuse_options
 from trtdeploy.export.framework_import import explain_broken_framework, import_framework
 from trtdeploy.export.pytorch.failure import shorten
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
-from trtdeploy.export.pytorch.source import Array, TorchSource, ValueMaker
+from trtdeploy.export.pytorch.source import TorchSource, ValueMaker
 from trtdeploy.export.pytorch.weights import check_loaded
 from trtdeploy.export.request import ExportRequest
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import UsageError
 from trtdeploy.core.names import suggest_name
-from trtdeploy.export.pytorch.source import Array, TorchSource, ValueMaker, list_parameters
+from trtdeploy.export.pytorch.source import TorchSource, ValueMaker, list_parameters
 from trtdeploy.export.request import InputSpec
 
 TORCH_TYPES = {

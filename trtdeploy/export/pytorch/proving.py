@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from trtdeploy.core.arrays import Feeds, Outputs
 from trtdeploy.core.errors import CheckFailedError, InputError
 from trtdeploy.export.proof import QUANTIZED_RTOL, ProofSample, Reference, prove_file
 from trtdeploy.export.proof_sizes import choose_proof_points
@@ -21,7 +22,6 @@ from trtdeploy.export.pytorch.rounding import run_rounding_otherwise
 from trtdeploy.export.pytorch.size_search import shapes_at
 from trtdeploy.export.result import ExportProof
 from trtdeploy.graph.model import OnnxModel, walk_nodes
-from trtdeploy.parity.runner import Feeds, Outputs
 
 
 def make_samples(prepared: PreparedSource) -> list[ProofSample]:

@@ -15,11 +15,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
+from trtdeploy.core.arrays import Outputs
 from trtdeploy.core.errors import InputError
 from trtdeploy.export.proof import ProofSample
 from trtdeploy.export.pytorch.flat_module import FlatModule
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
-from trtdeploy.parity.runner import Outputs
 
 _ONE_RESULT = 8 * 2.0**-23
 """Times the last place of FP32: what a sum of some hundred products loses, grows by its root."""

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import UsageError
 from trtdeploy.export.pytorch.structure import find_constants, flatten
 from trtdeploy.export.pytorch.wrappers import unwrap_module
 
-Array = npt.NDArray[Any]
 ValueMaker = Callable[[np.random.Generator, tuple[int, ...]], Array]
 """Makes values of one input that the model accepts."""
 

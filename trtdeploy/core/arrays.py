@@ -1,4 +1,4 @@
-"""What a parity check runs: anything that turns feeds into outputs."""
+"""The arrays that models are run on; apart from ``tensors``, which must not load numpy."""
 
 from __future__ import annotations
 
