@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from pydantic_core import to_jsonable_python
 
 from trtdeploy.core.errors import InputError
 from trtdeploy.core.files import compute_sha256
 from trtdeploy.graph.model import OnnxModel
+from trtdeploy.report.document import FolderFile
 
 
 def hash_model(model: OnnxModel) -> str:
@@ -41,18 +45,14 @@ def hash_data(path: Path) -> str:
 
 def compute_build_key(parts: dict[str, Any]) -> str:
     """Return a SHA-256 over everything that decides the result, in canonical JSON."""
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
+    text = json.dumps(to_jsonable_python(parts), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def is_intact(folder: Path, manifest: dict[str, Any]) -> bool:
-    """True when the files a manifest lists are there, with the contents it lists."""
-    listed = [manifest.get("typed_model"), manifest.get("engine")]
-    for entry in listed:
-        if entry is None:
-            continue
-        for name, sha256 in entry["files"].items():
-            path = folder / name
-            if not path.is_file() or compute_sha256(path) != sha256:
-                return False
-    return True
+def is_intact(folder: Path, files: Iterable[FolderFile]) -> bool:
+    """True when files that a manifest lists are there, with the contents it lists."""
+    listed = [item for entry in files for item in entry.files.items()]
+    return all(
+        (folder / name).is_file() and compute_sha256(folder / name) == sha256
+        for name, sha256 in listed
+    )

@@ -5,11 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from trtdeploy.config.loading import (
-    ResolvedProfile,
-    load_deploy_profile,
-    restore_deploy_profile,
-)
+from trtdeploy.config.loading import ResolvedProfile, load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_optimization_profiles
 from trtdeploy.config.shape_table import ShapeTable
 from trtdeploy.core.errors import UsageError
@@ -22,7 +18,6 @@ from trtdeploy.pipeline.model_inputs import describe_inputs
 from trtdeploy.pipeline.parity import run_parity
 from trtdeploy.pipeline.parity_request import JudgementOptions, ParityRequest, SessionOpener
 from trtdeploy.pipeline.parity_step import is_device_here
-from trtdeploy.pipeline.quantizing import find_thresholds
 
 
 @dataclass(frozen=True)
@@ -89,18 +84,16 @@ def _read_folder(question: ParityQuestion, open_engine: SessionOpener | None) ->
             hint="Leave --profile, --set and the sizes out, or give the ONNX file in it.",
         )
     manifest = load_manifest(question.candidate)
-    resolved = restore_deploy_profile(
-        manifest["profile"], str(question.candidate / "manifest.json")
-    )
+    manifest.profile.require_sound(str(question.candidate / "manifest.json"))
     request = _make_request(
         question,
-        question.candidate / manifest["typed_model"]["file"],
-        resolved,
-        tuple(OptimizationProfile.from_dict(entry) for entry in manifest["optimization_profiles"]),
-        pins=tuple(manifest.get("pins", [])),
+        question.candidate / manifest.typed_model.file,
+        manifest.profile,
+        manifest.optimization_profiles,
+        pins=manifest.pins,
     )
-    request = replace(request, thresholds=find_thresholds(manifest.get("quantization")))
-    if open_engine is None or not is_device_here(resolved, manifest):
+    request = replace(request, thresholds=manifest.thresholds)
+    if open_engine is None or not is_device_here(manifest.profile, manifest.status):
         return request
     return replace(request, engine_folder=question.candidate, open_engine=open_engine)
 

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 from trtdeploy.backends.installed import is_installed
 from trtdeploy.backends.local_gpu import find_local_gpu
 from trtdeploy.config.loading import ResolvedProfile
 from trtdeploy.core.errors import TrtdeployError
+from trtdeploy.core.steps import ProgressEvent, StepRunner
 from trtdeploy.graph.loading import load_model
 from trtdeploy.parity.checking import ParityProgress
-from trtdeploy.parity.result import Verdict
+from trtdeploy.parity.result import ParityReport, SkippedParity, Verdict
 from trtdeploy.pipeline.build_key import hash_model
 from trtdeploy.pipeline.gpu_model import explain_other_gpu
+from trtdeploy.pipeline.manifest import Manifest
 from trtdeploy.pipeline.parity import describe_verdict, run_parity
 from trtdeploy.pipeline.parity_request import ParityRequest
-from trtdeploy.pipeline.progress import ProgressEvent
 from trtdeploy.pipeline.result import ENGINE
-from trtdeploy.pipeline.steps import StepRunner
-from trtdeploy.report.json_document import dump_document
 
 STEP = "parity"
 
 
-def check_built_parity(request: ParityRequest, manifest: dict[str, Any], steps: StepRunner) -> None:
-    """Run the check and enter its report into ``manifest``.
+def check_built_parity(request: ParityRequest, steps: StepRunner) -> ParityReport | SkippedParity:
+    """Run the check and return its report.
 
     A check that cannot be run is entered as such and fails the gate: it is never a silent pass.
     """
@@ -41,34 +39,33 @@ def check_built_parity(request: ParityRequest, manifest: dict[str, Any], steps: 
             report = run_parity(request, observe)
         except TrtdeployError as error:
             step.status, step.detail = "failed", f"could not be run: {error}"
-            manifest["parity"] = {"skipped": step.detail}
-            return
-        manifest["parity"] = dump_document(report)
+            return SkippedParity(skipped=step.detail)
         step.detail = describe_verdict(report)
         step.status = "failed" if report.verdict is Verdict.FAIL else "ok"
+    return report
 
 
-def skip_parity(reason: str, manifest: dict[str, Any], steps: StepRunner) -> None:
-    """Say in manifest and steps that parity was not checked, and why."""
-    manifest["parity"] = {"skipped": reason}
+def skip_parity(reason: str, steps: StepRunner) -> SkippedParity:
+    """Say that parity was not checked, and why."""
     steps.skip(STEP, reason)
+    return SkippedParity(skipped=reason)
 
 
-def is_device_here(resolved: ResolvedProfile, manifest: dict[str, Any]) -> bool:
+def is_device_here(resolved: ResolvedProfile, status: str) -> bool:
     """True when the engine can be run on this machine's own GPU, which is one it belongs to."""
-    if manifest["status"] != ENGINE or resolved.profile.backend == "onnxruntime":
+    if status != ENGINE or resolved.profile.backend == "onnxruntime":
         return False
     has_memory = is_installed("cuda") or is_installed("pycuda")
     return has_memory and not explain_other_gpu(resolved, find_local_gpu())
 
 
-def find_reference(folder: Path, manifest: dict[str, Any]) -> Path | None:
+def find_reference(folder: Path, manifest: Manifest) -> Path | None:
     """Return the very source model of a prepared folder, if it lies beside it, else None."""
-    name = str(manifest["source"].get("file", ""))
+    name = manifest.source.file
     if not name or Path(name).name != name:
         return None
     beside = folder.resolve().parent / name
     if not beside.is_file():
         return None
-    same = hash_model(load_model(beside)) == manifest["source"].get("sha256")
+    same = hash_model(load_model(beside)) == manifest.source.sha256
     return beside if same else None

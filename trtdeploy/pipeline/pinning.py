@@ -11,6 +11,7 @@ from pathlib import Path
 
 from trtdeploy.config.loading import load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_optimization_profiles
+from trtdeploy.core.steps import ProgressCallback, ProgressEvent, StepRunner, ignore_progress
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.loading import load_model
 from trtdeploy.parity.runner import Array, Feeds
@@ -28,8 +29,6 @@ from trtdeploy.pipeline.pinning_report import PinningReport
 from trtdeploy.pipeline.pinning_request import PinRequest, read_target
 from trtdeploy.pipeline.pinning_samples import KnownRuns
 from trtdeploy.pipeline.pinning_subject import PinningSource, PinningSubject, prepare_subject
-from trtdeploy.pipeline.progress import ProgressCallback, ProgressEvent, ignore_progress
-from trtdeploy.pipeline.steps import StepRunner
 from trtdeploy.pipeline.task_accuracy import iterate_labelled
 from trtdeploy.precision.recipe import Recipe, find_recipe
 

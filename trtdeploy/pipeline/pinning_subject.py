@@ -8,6 +8,7 @@ from pathlib import Path
 
 from trtdeploy.config.deploy_profile import DeployProfile
 from trtdeploy.core.ranges import OptimizationProfile
+from trtdeploy.core.steps import ProgressEvent, StepRunner
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.parity.samples import open_samples
@@ -28,9 +29,7 @@ from trtdeploy.pipeline.pinning_candidates import (
 from trtdeploy.pipeline.pinning_laboratory import TypingInputs
 from trtdeploy.pipeline.pinning_reasons import ReasonFinder
 from trtdeploy.pipeline.pinning_request import PinRequest
-from trtdeploy.pipeline.progress import ProgressEvent
 from trtdeploy.pipeline.quantizing import Calibration, choose_methods
-from trtdeploy.pipeline.steps import StepRunner
 from trtdeploy.precision.quantization.audit import audit_quantization
 from trtdeploy.precision.quantization.plan import QuantizationPlan
 from trtdeploy.precision.quantization.planning import plan_quantization

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from trtdeploy.config.loading import ResolvedProfile, restore_deploy_profile
+from trtdeploy.backends.installed import describe_environment
 from trtdeploy.config.shape_table import ShapeTable
 from trtdeploy.core.errors import InputError, NotPossibleError, UsageError
-from trtdeploy.core.ranges import OptimizationProfile
+from trtdeploy.core.steps import ProgressCallback, StepRunner, ignore_progress
 from trtdeploy.graph.loading import load_model
 from trtdeploy.pipeline.build_key import is_intact
 from trtdeploy.pipeline.compiling import compile_folder
-from trtdeploy.pipeline.environment import describe_environment
-from trtdeploy.pipeline.manifest import load_manifest, save_manifest, take_report
+from trtdeploy.pipeline.manifest import Manifest, load_manifest, save_manifest
 from trtdeploy.pipeline.output_folder import check_replaceable, open_output_folder
 from trtdeploy.pipeline.parity_request import JudgementOptions, ParityRequest, SessionOpener
 from trtdeploy.pipeline.parity_step import check_built_parity, find_reference, is_device_here
-from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
-from trtdeploy.pipeline.quantizing import find_thresholds
 from trtdeploy.pipeline.request import BuildRequest
 from trtdeploy.pipeline.result import ENGINE, BuildResult
-from trtdeploy.pipeline.steps import StepRunner
 from trtdeploy.pipeline.target import judge_ability
 from trtdeploy.precision.calibration.document import CALIBRATION_NAME
 from trtdeploy.report.writing import write_reports
@@ -48,63 +44,60 @@ def build_prepared(
     manifest = load_manifest(folder)
     _refuse_options(request)
     _require_plain_files(folder, manifest)
-    if not is_intact(folder, {**manifest, "engine": None}):
+    if not is_intact(folder, [manifest.typed_model]):
         raise InputError(
             f"{folder}: the typed model differs from the one in manifest.json, or is missing",
             hint="Copy the folder again; it must not be changed by hand.",
         )
     _require_own_weights(folder, manifest)
-    resolved = restore_deploy_profile(manifest["profile"], str(folder / "manifest.json"))
+    manifest.profile.require_sound(str(folder / "manifest.json"))
     _require_one_recipe(folder, manifest)
     target = request.output_dir or folder
-    is_done = manifest.get("status") == ENGINE and target == folder and not request.rebuild
-    if is_done and is_intact(folder, manifest):
+    is_done = manifest.status == ENGINE and target == folder and not request.rebuild
+    if is_done and is_intact(folder, manifest.files):
         return BuildResult(folder, ENGINE, True, "", "", manifest)
     check_replaceable(target)
-    ability = judge_ability(resolved, target)
+    ability = judge_ability(manifest.profile, target)
     if not ability.possible:
         raise NotPossibleError(ability.reason, hint=ability.next_step)
-    steps = StepRunner(progress, manifest["steps"])
+    steps = StepRunner(progress, manifest.steps)
     with open_output_folder(target) as fresh:
-        for name in manifest["typed_model"]["files"]:
+        for name in manifest.typed_model.files:
             _take_over(folder / name, fresh / name)
         if (folder / CALIBRATION_NAME).is_file() and not (folder / CALIBRATION_NAME).is_symlink():
             _take_over(folder / CALIBRATION_NAME, fresh / CALIBRATION_NAME)
-        manifest["environment"] = describe_environment()
-        compile_folder(fresh, target, manifest, resolved, steps)
-        save_manifest(fresh, manifest, steps)
+        manifest = replace(manifest, environment=describe_environment())
+        manifest = compile_folder(fresh, target, manifest, steps)
+        manifest = save_manifest(fresh, manifest, steps)  # an engine is loaded by its manifest
         reference = find_reference(folder, manifest)
         if reference is not None and request.check_parity:
-            asked = _ask_parity(reference, fresh, manifest, resolved, open_engine)
-            check_built_parity(asked, manifest, steps)
-        save_manifest(fresh, manifest, steps)
-        write_reports(fresh, take_report(manifest))
+            asked = _ask_parity(reference, fresh, manifest, open_engine)
+            manifest = replace(manifest, parity=check_built_parity(asked, steps))
+        manifest = save_manifest(fresh, manifest, steps)
+        write_reports(fresh, manifest)
     return BuildResult(target, ENGINE, False, "", "", manifest)
 
 
 def _ask_parity(
     reference: Path,
     folder: Path,
-    manifest: dict[str, Any],
-    resolved: ResolvedProfile,
+    manifest: Manifest,
     open_engine: SessionOpener | None,
 ) -> ParityRequest:
-    profile = resolved.profile
+    profile = manifest.profile.profile
     return ParityRequest(
         reference=reference,
-        candidate=folder / manifest["typed_model"]["file"],
+        candidate=folder / manifest.typed_model.file,
         recipe=profile.recipe,
-        optimization_profiles=tuple(
-            OptimizationProfile.from_dict(entry) for entry in manifest["optimization_profiles"]
-        ),
-        pins=(*profile.precision.list_pins(), *manifest.get("pins", [])),
-        thresholds=find_thresholds(manifest.get("quantization")),
+        optimization_profiles=manifest.optimization_profiles,
+        pins=(*profile.precision.list_pins(), *manifest.pins),
+        thresholds=manifest.thresholds,
         is_weak=profile.typing == "weak",
         keep_io=profile.precision.io == "keep",
         preprocessing=profile.preprocessing,
         judgement=JudgementOptions(atol=profile.parity.atol, rtol=profile.parity.rtol),
         engine_folder=folder,
-        open_engine=open_engine if is_device_here(resolved, manifest) else None,
+        open_engine=open_engine if is_device_here(manifest.profile, manifest.status) else None,
     )
 
 
@@ -126,9 +119,9 @@ def _refuse_options(request: BuildRequest) -> None:
         )
 
 
-def _require_one_recipe(folder: Path, manifest: dict[str, Any]) -> None:
+def _require_one_recipe(folder: Path, manifest: Manifest) -> None:
     """The profile names the engine's precision, the plan is how the model was typed."""
-    named, planned = manifest["profile"]["profile"]["recipe"], manifest["precision"]["recipe"]
+    named, planned = manifest.profile.profile.recipe, manifest.precision.recipe
     if named != planned:
         raise InputError(
             f"{folder / 'manifest.json'}: profile.profile.recipe is {named}, and the model was "
@@ -137,17 +130,17 @@ def _require_one_recipe(folder: Path, manifest: dict[str, Any]) -> None:
         )
 
 
-def _require_plain_files(folder: Path, manifest: dict[str, Any]) -> None:
-    for name in sorted(manifest["typed_model"]["files"]):
+def _require_plain_files(folder: Path, manifest: Manifest) -> None:
+    for name in sorted(manifest.typed_model.files):
         path = folder / name
         if path.is_symlink() or (path.exists() and not path.is_file()):
             raise InputError(f"{path} is not a plain file; it is left alone")
 
 
-def _require_own_weights(folder: Path, manifest: dict[str, Any]) -> None:
+def _require_own_weights(folder: Path, manifest: Manifest) -> None:
     """Refuse a typed model that would read anything but the files its manifest lists."""
-    listed = set(manifest["typed_model"]["files"])
-    path = folder / manifest["typed_model"]["file"]
+    listed = set(manifest.typed_model.files)
+    path = folder / manifest.typed_model.file
     others = {file.name for file in load_model(path).data_files}
     if others - listed:
         raise InputError(
