@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,7 @@ def measure_memory(folder: Path, rounds: int, progress: Callable[[str], None]) -
     save_model(
         apply_recipe(load_model(reference), TypingOptions(find_recipe("fp16"))).model, candidate
     )
-    ranges.write_text(json.dumps(make_ranges().to_dict()), encoding="utf-8")
+    ranges.write_text(json.dumps(asdict(make_ranges())), encoding="utf-8")
     commands: dict[str, Command] = {
         str(count): [
             sys.executable, "-I", PROGRAMS / "check_parity.py", reference, candidate,

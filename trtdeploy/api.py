@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trtdeploy.config.shape_table import ShapeTable
+from trtdeploy.core.steps import ProgressCallback, ignore_progress
 from trtdeploy.export.exporting import export_model
 from trtdeploy.export.request import ExportRequest
 from trtdeploy.export.result import ExportResult
@@ -24,7 +25,6 @@ from trtdeploy.pipeline.pinning import find_pins as search_pins
 from trtdeploy.pipeline.pinning_report import PinningReport
 from trtdeploy.pipeline.pinning_request import PinRequest
 from trtdeploy.pipeline.prepared import build_prepared
-from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
 from trtdeploy.pipeline.request import BuildRequest
 from trtdeploy.pipeline.result import BuildResult
 from trtdeploy.preflight.report import CheckReport

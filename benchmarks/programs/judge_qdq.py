@@ -12,6 +12,7 @@ from pathlib import Path
 
 import tensorrt_rtx as trt
 
+from trtdeploy.config.recipe import find_recipe
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.passes.adopt_contrib_quantization import AdoptContribQuantizationPass
@@ -42,7 +43,7 @@ def main() -> None:
 def check(model, shapes):
     """Return what the check says without a parser."""
     is_fp16 = any(tensor.data_type == FLOAT16 for tensor in model.graph.initializer)
-    target = CheckTarget("tensorrt_rtx", recipe="fp16" if is_fp16 else "fp32")
+    target = CheckTarget("tensorrt_rtx", recipe=find_recipe("fp16" if is_fp16 else "fp32"))
     sizes = OptimizationProfile(
         "files", {name: ShapeRange(dims, dims, dims) for name, dims in shapes.items()}, {}
     )

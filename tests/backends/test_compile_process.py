@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -16,11 +17,12 @@ from trtdeploy.backends import worker_process
 from trtdeploy.backends.compile_process import (
     ask_installed_parser,
     compile_engine,
-    describe_request,
 )
 from trtdeploy.backends.parser_answer import ParserAnswer
-from trtdeploy.backends.request import CompileOptions, CompileRequest, CompileResult
+from trtdeploy.backends.request import CompileRequest, CompileResult, EngineSpec
+from trtdeploy.config.deploy_profile import BuildSection
 from trtdeploy.core.errors import CompileError, MissingDependencyError
+from trtdeploy.core.ranges import OptimizationProfile, ShapeRange
 
 from .fake_compiler import MakeCompiler
 
@@ -28,7 +30,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def make_request(folder: Path) -> CompileRequest:
-    return CompileRequest("tensorrt_rtx", str(folder / "m.onnx"), str(folder / "m.engine"))
+    return CompileRequest(
+        spec=EngineSpec("tensorrt_rtx"),
+        options=BuildSection(),
+        model_path=str(folder / "m.onnx"),
+        engine_path=str(folder / "m.engine"),
+    )
 
 
 def compile_in(folder: Path, timeout_s: float | None = 30) -> CompileResult:
@@ -36,7 +43,12 @@ def compile_in(folder: Path, timeout_s: float | None = 30) -> CompileResult:
 
 
 def ask_parser_in(folder: Path, timeout_s: float = 30) -> ParserAnswer:
-    request = CompileRequest("tensorrt_rtx", str(folder / "m.onnx"), "", parse_only=True)
+    request = CompileRequest(
+        spec=EngineSpec("tensorrt_rtx"),
+        options=BuildSection(),
+        model_path=str(folder / "m.onnx"),
+        parse_only=True,
+    )
     return ask_installed_parser(request, timeout_s=timeout_s)
 
 
@@ -75,9 +87,9 @@ def test_a_compiler_that_works(make_compiler: MakeCompiler, tmp_path: Path) -> N
         tmp_path / "build.log",
         progress=lambda phase, elapsed_s: phases.append((phase, elapsed_s)),
     )
-    assert result.engine_path.read_bytes() == b"plan"
+    assert (tmp_path / "m.engine").read_bytes() == b"plan"
     assert (result.version, result.typing, result.flags) == ("0.0.fake", "strong", ())
-    assert result.precision["proven_by"] == "strongly typed network"
+    assert result.precision.proven_by == "strongly typed network"
     names = list(dict.fromkeys(phase for phase, _ in phases))
     assert names[-1] in {"build", "build: Tactics"}
     assert {"load", "parse"} & set(names)
@@ -137,7 +149,12 @@ def test_a_missing_library_is_a_missing_dependency(
 
 
 def test_a_missing_package_is_a_missing_dependency(tmp_path: Path) -> None:
-    request = CompileRequest("tensorrt", "m.onnx", "m.engine")
+    request = CompileRequest(
+        spec=EngineSpec("tensorrt"),
+        options=BuildSection(),
+        model_path="m.onnx",
+        engine_path="m.engine",
+    )
     pytest.importorskip("tensorrt_rtx")  # the environment of the project has this one only
     with pytest.raises(MissingDependencyError, match="tensorrt is needed for compiling"):
         compile_engine(request, tmp_path / "build.log")
@@ -146,7 +163,8 @@ def test_a_missing_package_is_a_missing_dependency(tmp_path: Path) -> None:
 @pytest.mark.parametrize("when", ["import", "build"])
 def test_native_output_is_no_event(when: str, make_compiler: MakeCompiler, tmp_path: Path) -> None:
     make_compiler(f"{when}:garbage")
-    assert compile_in(tmp_path).engine_path.read_bytes() == b"plan"
+    compile_in(tmp_path)
+    assert (tmp_path / "m.engine").read_bytes() == b"plan"
     log = (tmp_path / "build.log").read_bytes()
     assert b"\xff\x00 native" in log
     assert b"python words" in log
@@ -214,9 +232,15 @@ PARENT = """
 import sys
 from pathlib import Path
 from trtdeploy.backends.compile_process import compile_engine
-from trtdeploy.backends.request import CompileRequest
+from trtdeploy.backends.request import CompileRequest, EngineSpec
+from trtdeploy.config.deploy_profile import BuildSection
 folder = Path(sys.argv[1])
-request = CompileRequest("tensorrt_rtx", "m.onnx", str(folder / "m.engine"))
+request = CompileRequest(
+    spec=EngineSpec("tensorrt_rtx"),
+    options=BuildSection(),
+    model_path="m.onnx",
+    engine_path=str(folder / "m.engine"),
+)
 compile_engine(request, folder / "build.log")
 """
 
@@ -280,28 +304,41 @@ def test_the_current_folder_is_not_imported_from(
 def test_a_large_request_arrives(make_compiler: MakeCompiler, tmp_path: Path) -> None:
     make_compiler("build:nothing")
     nodes = tuple(f"/model/layers.{i}/norm/ReduceMean" for i in range(20_000))
-    request = CompileRequest("tensorrt_rtx", "m.onnx", str(tmp_path / "m.engine"), fp32_nodes=nodes)
+    request = replace(make_request(tmp_path), fp32_nodes=nodes)
     assert compile_engine(request, tmp_path / "build.log").version == "0.0.fake"
 
 
 def test_a_request_survives_json() -> None:
-    options = CompileOptions(workspace_bytes=1 << 30, compute_capabilities=("SM89", "SM120"))
-    request = CompileRequest(
+    sizes = ShapeRange((1, 3), (2, 3), (4, 3))
+    spec = EngineSpec(
         "tensorrt_rtx",
-        "m.onnx",
-        "m.engine",
-        fp32_nodes=("a", "b"),
-        optimization_profiles=({"name": "p", "shapes": {}, "values": {}},),
-        options=options,
+        optimization_profiles=(OptimizationProfile("p", {"x": sizes}),),
     )
-    assert CompileRequest.from_json(request.to_json()) == request
+    options = BuildSection(workspace=1 << 30, compute_capabilities=("8.9", "12.0"))
+    request = CompileRequest(
+        spec=spec,
+        options=options,
+        model_path="m.onnx",
+        engine_path="m.engine",
+        fp32_nodes=("a", "b"),
+    )
+    read = CompileRequest.from_json(request.to_json())
+    assert read.to_json() == request.to_json()
+    assert read.spec == request.spec
+    assert read.options.workspace == 1 << 30
 
 
-def test_a_described_request_names_no_file_of_this_machine() -> None:
-    data = describe_request(CompileRequest("tensorrt", "/home/me/m.onnx", "/tmp/m.engine"))
-    assert "/home/me" not in str(data)
-    assert "/tmp" not in str(data)
-    assert data["module"] == "tensorrt"
+def test_what_an_engine_is_names_no_file_of_this_machine() -> None:
+    request = CompileRequest(
+        spec=EngineSpec("tensorrt"),
+        options=BuildSection(),
+        model_path="/home/me/m.onnx",
+        engine_path="/tmp/m.engine",
+    )
+    text = str(request.spec)
+    assert "/home/me" not in text
+    assert "/tmp" not in text
+    assert "module='tensorrt'" in text
 
 
 def test_the_probe_answers(make_compiler: MakeCompiler, tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_a_closed_session_runs_nothing(convnet: Path) -> None:
 )
 def test_every_type_comes_back_as_it_went_in(dtype: int, array: Any, tmp_path: Path) -> None:
     with OnnxRuntimeSession(make_identity(dtype, tmp_path / "m.onnx")) as session:
-        assert session.inputs[0].dtype.value == dtype
+        assert session.inputs[0].dtype.code == dtype
         found = session.run({"x": array})["y"]
         assert found.dtype == array.dtype
         assert found.tolist() == array.tolist()

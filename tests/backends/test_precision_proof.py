@@ -12,9 +12,10 @@ from trtdeploy.backends.precision_proof import (
     prove_from_network,
     read_layer_types,
 )
+from trtdeploy.backends.request import PrecisionProof
 from trtdeploy.core.errors import CompileError
 
-NETWORK_PROOF = {"proven_by": "strongly typed network", "layers": {"HALF": 7}}
+NETWORK_PROOF = PrecisionProof("strongly typed network", {"HALF": 7})
 UNKNOWN = "N/A due to dynamic shapes"
 
 
@@ -92,16 +93,14 @@ def test_a_kernel_says_more_than_an_output() -> None:
 
 def test_counts_and_layers_are_reported() -> None:
     text = write(make_layer("a", "Half"), make_layer("b", "Float"), make_layer("c", "Half"))
-    assert prove_from_inspector(text, "float16", {}) == {
-        "proven_by": "engine inspector",
-        "layers": {"HALF": 2, "FLOAT": 1},
-        "per_layer": {"a": "HALF", "b": "FLOAT", "c": "HALF"},
-    }
+    assert prove_from_inspector(text, "float16", None) == PrecisionProof(
+        "engine inspector", {"HALF": 2, "FLOAT": 1}, {"a": "HALF", "b": "FLOAT", "c": "HALF"}
+    )
 
 
-@pytest.mark.parametrize("network_proof", [{}, NETWORK_PROOF])
+@pytest.mark.parametrize("network_proof", [None, NETWORK_PROOF])
 @pytest.mark.parametrize("low_dtype", ["float16", "bfloat16", "int8", "float8e4m3fn"])
-def test_a_lost_precision_is_an_error(low_dtype: str, network_proof: dict[str, Any]) -> None:
+def test_a_lost_precision_is_an_error(low_dtype: str, network_proof: PrecisionProof | None) -> None:
     text = write(make_layer("a", "Float"), make_layer("b", "Int32"))
     with pytest.raises(CompileError, match=f"finished engine has no {low_dtype} layer") as info:
         prove_from_inspector(text, low_dtype, network_proof)
@@ -110,7 +109,7 @@ def test_a_lost_precision_is_an_error(low_dtype: str, network_proof: dict[str, A
 
 def test_nothing_is_required_of_fp32() -> None:
     proof = prove_from_inspector(write(make_layer("a", "Float")), "", NETWORK_PROOF)
-    assert proof["proven_by"] == "engine inspector"
+    assert proof.proven_by == "engine inspector"
 
 
 SILENT = {
@@ -125,10 +124,10 @@ SILENT = {
 
 @pytest.mark.parametrize("text", SILENT.values(), ids=SILENT.keys())
 def test_silence_neither_proves_nor_condemns(text: str) -> None:
-    proof = prove_from_inspector(text, "float16", {})
-    assert proof["proven_by"] == "nothing: no layer shows float16, some show no type"
+    proof = prove_from_inspector(text, "float16", None)
+    assert proof.proven_by == "nothing: no layer shows float16, some show no type"
     strong = prove_from_inspector(text, "float16", NETWORK_PROOF)
-    assert (strong["proven_by"], strong["layers"]) == ("strongly typed network", {"HALF": 7})
+    assert (strong.proven_by, strong.layers) == ("strongly typed network", {"HALF": 7})
 
 
 def test_separators_in_metadata_are_read() -> None:
@@ -139,8 +138,8 @@ def test_separators_in_metadata_are_read() -> None:
 def test_a_network_must_have_the_type() -> None:
     counts = {"HALF": 3, "FLOAT": 1}
     proof = prove_from_network(counts, "float16")
-    assert proof == {"proven_by": "strongly typed network", "layers": {"FLOAT": 1, "HALF": 3}}
-    assert prove_from_network({"FLOAT": 1}, "")["layers"] == {"FLOAT": 1}
+    assert proof == PrecisionProof("strongly typed network", {"FLOAT": 1, "HALF": 3})
+    assert prove_from_network({"FLOAT": 1}, "").layers == {"FLOAT": 1}
     with pytest.raises(CompileError, match="strongly typed network has no int8 layer"):
         prove_from_network(counts, "int8")
     with pytest.raises(CompileError, match="it has no layers"):

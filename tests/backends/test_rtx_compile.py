@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ import pytest
 from tests.builders import BFLOAT16, FLOAT, FLOAT16, INT64, constant, model, op, value
 from trtdeploy.backends.compile_process import ask_installed_parser, compile_engine
 from trtdeploy.backends.plan_header import read_plan_header
-from trtdeploy.backends.request import CompileOptions, CompileRequest, CompileResult
+from trtdeploy.backends.request import CompileRequest, CompileResult, EngineSpec, PrecisionProof
+from trtdeploy.config.deploy_profile import BuildSection
 from trtdeploy.core.errors import CompileError, NotPossibleError, OptimizationProfileError
+from trtdeploy.core.ranges import OptimizationProfile, ShapeRange, ValueRange
 
 pytest.importorskip("tensorrt_rtx")
 
@@ -41,29 +44,33 @@ def save_conv(folder: Path, dtype: int = FLOAT, shape: Any = STATIC) -> str:
     return str(path)
 
 
-def make_profile(name: str, smallest: int, usual: int, largest: int) -> dict[str, Any]:
-    points = {"min": smallest, "opt": usual, "max": largest}
-    shapes = {"x": {point: [batch, 3, 8, 8] for point, batch in points.items()}}
-    return {"name": name, "shapes": shapes, "values": {}}
+def make_profile(name: str, *batches: int) -> OptimizationProfile:
+    return OptimizationProfile(name, {"x": ShapeRange(*((batch, 3, 8, 8) for batch in batches))})
+
+
+def make_request(
+    model_path: str, options: dict[str, Any] | None = None, **fields: Any
+) -> CompileRequest:
+    chosen = BuildSection.model_construct(**{"compute_capabilities": ("8.9",), **(options or {})})
+    return CompileRequest(
+        model_path=model_path,
+        engine_path=str(Path(model_path).parent / "model.engine"),
+        timing_cache_path=fields.pop("timing_cache_path", None),
+        options=chosen,
+        spec=EngineSpec("tensorrt_rtx", **fields),
+    )
 
 
 def compile_model(
     model_path: str, options: dict[str, Any] | None = None, **fields: Any
 ) -> CompileResult:
-    folder = Path(model_path).parent
-    request = CompileRequest(
-        module="tensorrt_rtx",
-        model_path=model_path,
-        engine_path=str(folder / "model.engine"),
-        options=CompileOptions(**{"compute_capabilities": ("SM89",), **(options or {})}),
-        **fields,
-    )
-    return compile_engine(request, folder / "build.log", timeout_s=60)
+    request = make_request(model_path, options, **fields)
+    return compile_engine(request, Path(model_path).parent / "build.log", timeout_s=60)
 
 
-def read_header(result: CompileResult) -> tuple[bytes, int]:
+def read_header(folder: Path) -> tuple[bytes, int]:
     """Return the tag and the compute capability mask of a plan."""
-    plan = result.engine_path.read_bytes()
+    plan = (folder / "model.engine").read_bytes()
     (mask,) = struct.unpack_from("<Q", plan, 32)
     return plan[:4], mask
 
@@ -74,8 +81,8 @@ def read_header(result: CompileResult) -> tuple[bytes, int]:
 )
 def test_each_precision(dtype: int, label: str, counted: str, tmp_path: Path) -> None:
     result = compile_model(save_conv(tmp_path, dtype), low_dtype=label)
-    assert read_header(result) == (b"vtrt", SM89)
-    assert result.precision == {"proven_by": "strongly typed network", "layers": {counted: 2}}
+    assert read_header(tmp_path) == (b"vtrt", SM89)
+    assert result.precision == PrecisionProof("strongly typed network", {counted: 2})
     assert (result.typing, result.flags) == ("strong", ())
     assert result.build_s > 0
     assert "[INFO]" in (tmp_path / "build.log").read_text()
@@ -89,20 +96,21 @@ def test_an_fp32_model_is_no_fp16_engine(tmp_path: Path) -> None:
 
 
 def test_several_compute_capabilities(tmp_path: Path) -> None:
-    result = compile_model(save_conv(tmp_path), {"compute_capabilities": ("SM89", "SM120")})
-    assert read_header(result) == (b"vtrt", SM89 | SM120)
-    header = read_plan_header(result.engine_path)
+    compile_model(save_conv(tmp_path), {"compute_capabilities": ("8.9", "12.0")})
+    assert read_header(tmp_path) == (b"vtrt", SM89 | SM120)
+    header = read_plan_header(tmp_path / "model.engine")
     assert header is not None
     assert (header.product, header.compute_capabilities) == ("TensorRT-RTX", ("8.9", "12.0"))
 
 
 def test_dynamic_shapes_and_several_profiles(tmp_path: Path) -> None:
     path = save_conv(tmp_path, FLOAT16, DYNAMIC)
-    one = compile_model(path, optimization_profiles=(make_profile("a", 1, 2, 4),))
-    size = one.engine_path.stat().st_size
+    engine = tmp_path / "model.engine"
+    compile_model(path, optimization_profiles=(make_profile("a", 1, 2, 4),))
+    size = engine.stat().st_size
     both = (make_profile("a", 1, 2, 4), make_profile("b", 4, 8, 8))
-    two = compile_model(path, optimization_profiles=both)
-    assert two.engine_path.stat().st_size > size
+    compile_model(path, optimization_profiles=both)
+    assert engine.stat().st_size > size
 
 
 @pytest.mark.parametrize(
@@ -114,7 +122,7 @@ def test_dynamic_shapes_and_several_profiles(tmp_path: Path) -> None:
     ],
 )
 def test_profiles_that_tensorrt_refuses(
-    profiles: tuple[dict[str, Any], ...], said: str, tmp_path: Path
+    profiles: tuple[OptimizationProfile, ...], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(OptimizationProfileError, match=said):
         compile_model(save_conv(tmp_path, shape=DYNAMIC), optimization_profiles=profiles)
@@ -129,23 +137,19 @@ def save_reshape(folder: Path) -> str:
     return str(path)
 
 
-def make_reshape_profile(*values: list[int]) -> dict[str, Any]:
-    shapes = {"x": {"min": [1, 4], "opt": [2, 4], "max": [4, 4]}}
-    return {
-        "name": "p",
-        "shapes": shapes,
-        "values": {"s": dict(zip(("min", "opt", "max"), values, strict=True))},
-    }
+def make_reshape_profile(*values: tuple[int, ...]) -> OptimizationProfile:
+    shapes = {"x": ShapeRange((1, 4), (2, 4), (4, 4))}
+    return OptimizationProfile("p", shapes, {"s": ValueRange(*values)})
 
 
 def test_shape_tensors_get_their_values(tmp_path: Path) -> None:
-    ranges = make_reshape_profile([1, 4], [2, 4], [4, 4])
-    result = compile_model(save_reshape(tmp_path), optimization_profiles=(ranges,))
-    assert read_header(result)[0] == b"vtrt"
+    ranges = make_reshape_profile((1, 4), (2, 4), (4, 4))
+    compile_model(save_reshape(tmp_path), optimization_profiles=(ranges,))
+    assert read_header(tmp_path)[0] == b"vtrt"
 
 
 def test_shape_values_that_tensorrt_refuses(tmp_path: Path) -> None:
-    ranges = make_reshape_profile([9, 4], [2, 4], [4, 4])
+    ranges = make_reshape_profile((9, 4), (2, 4), (4, 4))
     with pytest.raises(OptimizationProfileError, match=r"refuses the values .* for input 's'"):
         compile_model(save_reshape(tmp_path), optimization_profiles=(ranges,))
 
@@ -173,7 +177,7 @@ def test_a_file_that_is_no_model(tmp_path: Path) -> None:
 
 
 def test_the_probe_asks_the_real_parser(tmp_path: Path) -> None:
-    request = CompileRequest("tensorrt_rtx", save_unsupported(tmp_path), "", parse_only=True)
+    request = replace(make_request(save_unsupported(tmp_path)), parse_only=True)
     answer = ask_installed_parser(request)
     assert answer.parser.startswith("TensorRT-RTX 1.")
     assert answer.unsupported_operators == {"Det"}
@@ -183,7 +187,7 @@ def test_the_probe_asks_the_real_parser(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"compute_capabilities": ("SM87",)}, "cannot compile for SM87"),
+        ({"compute_capabilities": ("8.7",)}, "cannot compile for SM87"),
         ({"dla_core": 0}, "finds 0 DLA cores"),
         ({"hardware_compatibility": "ampere_plus"}, "does not take hardware_compatibility_level"),
         ({"optimization_level": 9}, "does not take builder_optimization_level = 9: it stays 5"),
@@ -199,7 +203,7 @@ def test_settings_that_rtx_drops_silently_are_refused(
 
 def test_settings_that_rtx_takes(tmp_path: Path) -> None:
     options = {
-        "workspace_bytes": 1 << 20,  # would make the build fail if it were forwarded
+        "workspace": 1 << 20,  # would make the build fail if it were forwarded
         "optimization_level": 2,
         "aux_streams": 1,
         "sparse_weights": True,

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
 from trtdeploy.config import (
+    ResolvedProfile,
     list_deploy_profiles,
     load_deploy_profile,
     load_device,
-    restore_deploy_profile,
 )
 from trtdeploy.core.errors import DeployProfileError, TrtdeployError, UsageError
 
@@ -271,20 +272,28 @@ def test_frozen() -> None:
         profile.recipe = "fp32"
 
 
+RESOLVED = TypeAdapter(ResolvedProfile)
+
+
 @pytest.mark.parametrize("name", list_deploy_profiles())
 def test_manifest_form_reads_back(name: str) -> None:
     resolved = load_deploy_profile(name, ["build.timeout_s=5"])
-    data = json.loads(json.dumps(resolved.to_dict()))
-    assert restore_deploy_profile(data, "manifest.json") == resolved
+    assert RESOLVED.validate_json(RESOLVED.dump_json(resolved)) == resolved
 
 
 def test_edited_manifest_is_refused() -> None:
-    data = json.loads(json.dumps(load_deploy_profile("orin-fp16").to_dict()))
+    data = json.loads(RESOLVED.dump_json(load_deploy_profile("orin-fp16")))
     data["profile"]["build"]["workspce"] = 1
     data["device"].pop("kind")
-    with pytest.raises(DeployProfileError) as caught:
-        restore_deploy_profile(data, "m.json")
-    assert "m.json: profile: build.workspce: unknown key" in caught.value.message
-    assert "m.json: device: kind: this key is required" in caught.value.message
-    with pytest.raises(DeployProfileError, match=r"m\.json: profile: missing"):
-        restore_deploy_profile({}, "m.json")
+    with pytest.raises(ValidationError) as caught:
+        RESOLVED.validate_json(json.dumps(data))
+    places = [".".join(map(str, error["loc"])) for error in caught.value.errors()]
+    assert places == ["profile.build.workspce", "device.kind"]
+
+
+def test_an_edit_that_cannot_work_is_refused() -> None:
+    data = json.loads(RESOLVED.dump_json(load_deploy_profile("orin-fp16")))
+    data["profile"]["recipe"] = "fp8"
+    read = RESOLVED.validate_json(json.dumps(data))
+    with pytest.raises(DeployProfileError, match=r"^m\.json: recipe: fp8: .* has no FP8"):
+        read.require_sound("m.json")

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
-from trtdeploy.config import load_deploy_profile, restore_deploy_profile
+from trtdeploy.config import ResolvedProfile, load_deploy_profile
 from trtdeploy.config.preprocessing import PreprocessingSection
 from trtdeploy.core.errors import DeployProfileError
 
@@ -75,9 +76,11 @@ def test_manifest_round_trip(tmp_path: Path, size: str) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(f"{HEAD}preprocessing: {{size: {size}}}\n", encoding="utf-8")
     resolved = load_deploy_profile(str(path))
-    data = json.loads(json.dumps(resolved.to_dict()))
+    kind = TypeAdapter(ResolvedProfile)
+    text = kind.dump_json(resolved)
+    data = json.loads(text)
     assert data["profile"]["preprocessing"]["size"] == ([8, 9] if size[0] == "[" else size)
-    assert restore_deploy_profile(data, "m.json").profile == resolved.profile
+    assert kind.validate_json(text) == resolved
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from trtdeploy.backends.engine_builder import build_engine
-from trtdeploy.backends.request import CompileOptions, CompileRequest, CompileResult
+from trtdeploy.backends.request import CompileRequest, CompileResult, EngineSpec
+from trtdeploy.config.deploy_profile import BuildSection
 from trtdeploy.config.recipe import FP32, RECIPES
 
 from .standin import VERSIONS, LayerContent, NetworkContent, StandinModule, TensorContent
@@ -36,15 +37,17 @@ class Build:
 def run_build(
     trt: StandinModule, folder: Path, options: Mapping[str, Any] | None = None, **fields: Any
 ) -> Build:
-    """Build with options of `CompileOptions` and fields of `CompileRequest`."""
+    """Build with options of `BuildSection`, unchecked, and fields of `EngineSpec`."""
     phases: list[str] = []
     recipe = RECIPES[fields.get("recipe", FP32.name)]
     request = CompileRequest(
-        module=trt.__name__,
         model_path=str(folder / "model.onnx"),
         engine_path=str(folder / "model.engine"),
-        options=CompileOptions(**(options or {})),
-        **{"weak_flags": recipe.weak_flags, **fields},
+        fp32_nodes=fields.pop("fp32_nodes", ()),
+        timing_cache_path=fields.pop("timing_cache_path", None),
+        weak_flags=fields.pop("weak_flags", recipe.weak_flags),
+        options=BuildSection.model_construct(**(options or {})),
+        spec=EngineSpec(trt.__name__, **fields),
     )
     return Build(build_engine(trt, request, phases.append), phases)
 

@@ -8,7 +8,8 @@ import pytest
 from trtdeploy.backends.network import ParseFailedError
 from trtdeploy.backends.parser_answer import ParserError
 from trtdeploy.backends.parser_probe import ask_parser
-from trtdeploy.backends.request import CompileRequest
+from trtdeploy.backends.request import CompileRequest, EngineSpec
+from trtdeploy.config.deploy_profile import BuildSection
 from trtdeploy.core.errors import CompileError, NotPossibleError
 
 from .engine_cases import RTX, TENSORRT, WEAK_ONLY, list_networks, make_network, run_build
@@ -43,7 +44,7 @@ def fail_parsing(trt: StandinModule) -> None:
 
 def test_the_plan_is_written_whole(trt: StandinModule, tmp_path: Path) -> None:
     build = run_build(trt, tmp_path)
-    assert build.result.engine_path.read_bytes() == f"plan of {trt.context.label}".encode()
+    assert (tmp_path / "model.engine").read_bytes() == f"plan of {trt.context.label}".encode()
     assert [path.name for path in tmp_path.iterdir()] == ["model.engine"]
     assert build.result.version == trt.__version__
     assert build.result.parse_s >= 0 <= build.result.build_s
@@ -160,7 +161,13 @@ def test_tensorrt_does_not_start_without_a_driver(
 
 def ask(trt: StandinModule) -> dict[str, Any]:
     """Ask the parser of a stand-in."""
-    return ask_parser(trt, CompileRequest(trt.__name__, "model.onnx", "", parse_only=True))
+    request = CompileRequest(
+        spec=EngineSpec(trt.__name__),
+        options=BuildSection(),
+        model_path="model.onnx",
+        parse_only=True,
+    )
+    return ask_parser(trt, request)
 
 
 def test_the_probe_parses_the_network_that_a_build_would(trt: StandinModule) -> None:

@@ -83,13 +83,13 @@ def test_nothing_is_set_that_was_not_asked_for(trt: StandinModule, tmp_path: Pat
 
 
 def test_workspace_limits_the_pool_of_tensorrt(tensorrt: StandinModule, tmp_path: Path) -> None:
-    run_build(tensorrt, tmp_path, {"workspace_bytes": 1 << 28})
+    run_build(tensorrt, tmp_path, {"workspace": 1 << 28})
     pool = tensorrt.MemoryPoolType.WORKSPACE
     assert find_config(tensorrt).get_memory_pool_limit(pool) == 1 << 28
 
 
 def test_workspace_is_kept_from_rtx(rtx: StandinModule, tmp_path: Path) -> None:
-    run_build(rtx, tmp_path, {"workspace_bytes": 1 << 20})
+    run_build(rtx, tmp_path, {"workspace": 1 << 20})
     assert rtx.calls.select("IBuilderConfig", "set_memory_pool_limit") == []
 
 
@@ -154,7 +154,7 @@ def test_a_dla_core_that_is_not_there(trt: StandinModule, tmp_path: Path) -> Non
 
 
 def test_rtx_compiles_for_several_compute_capabilities(rtx: StandinModule, tmp_path: Path) -> None:
-    run_build(rtx, tmp_path, {"compute_capabilities": ("SM89", "SM120")})
+    run_build(rtx, tmp_path, {"compute_capabilities": ("8.9", "12.0")})
     assert find_config(rtx).num_compute_capabilities == 2
     asked = rtx.calls.select("IBuilderConfig", "set_compute_capability")
     assert [(str(r.args[0]), r.args[1]) for r in asked] == [
@@ -163,22 +163,22 @@ def test_rtx_compiles_for_several_compute_capabilities(rtx: StandinModule, tmp_p
     ]
 
 
-@pytest.mark.parametrize("name", ["SM87", "SM90"])
+@pytest.mark.parametrize(("capability", "name"), [("8.7", "SM87"), ("9.0", "SM90")])
 def test_rtx_does_not_know_every_compute_capability(
-    name: str, rtx: StandinModule, tmp_path: Path
+    capability: str, name: str, rtx: StandinModule, tmp_path: Path
 ) -> None:
     with pytest.raises(NotPossibleError, match=f"TensorRT-RTX .* cannot compile for {name}"):
-        run_build(rtx, tmp_path, {"compute_capabilities": (name,)})
+        run_build(rtx, tmp_path, {"compute_capabilities": (capability,)})
     rtx.script["IBuilderConfig.set_compute_capability"] = False
     with pytest.raises(NotPossibleError, match="cannot compile for SM89"):
-        run_build(rtx, tmp_path, {"compute_capabilities": ("SM89",)})
+        run_build(rtx, tmp_path, {"compute_capabilities": ("8.9",)})
 
 
 def test_tensorrt_has_no_named_compute_capabilities(
     tensorrt: StandinModule, tmp_path: Path
 ) -> None:
     with pytest.raises(NotPossibleError, match="compiles for the GPU it runs on"):
-        run_build(tensorrt, tmp_path, {"compute_capabilities": ("SM89",)})
+        run_build(tensorrt, tmp_path, {"compute_capabilities": ("8.9",)})
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Optimization profiles: what TensorRT is told of shapes and of the values of shape tensors."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def make_profile(name: str, batch: int, size: int) -> OptimizationProfile:
 
 def describe(*profiles: OptimizationProfile) -> dict[str, Any]:
     """Return the field of the request."""
-    return {"optimization_profiles": tuple(entry.to_dict() for entry in profiles)}
+    return {"optimization_profiles": profiles}
 
 
 def test_shapes_and_shape_values(trt: StandinModule, tmp_path: Path) -> None:
@@ -77,15 +78,15 @@ def test_varying_shapes_need_one(trt: StandinModule, tmp_path: Path) -> None:
 
 
 def test_a_shape_is_missing(trt: StandinModule, tmp_path: Path) -> None:
-    field = describe(make_profile("p", 4, 64))
-    del field["optimization_profiles"][0]["shapes"]["image"]
+    profile = make_profile("p", 4, 64)
+    shapes = {name: sizes for name, sizes in profile.shapes.items() if name != "image"}
+    field = describe(replace(profile, shapes=shapes))
     with pytest.raises(OptimizationProfileError, match="'p' has no shape for input 'image'"):
         run_build(trt, tmp_path, **field)
 
 
 def test_the_values_of_a_shape_tensor_are_missing(trt: StandinModule, tmp_path: Path) -> None:
-    field = describe(make_profile("p", 4, 64))
-    field["optimization_profiles"][0]["values"].clear()
+    field = describe(replace(make_profile("p", 4, 64), values={}))
     with pytest.raises(OptimizationProfileError, match="'size' is a shape tensor") as info:
         run_build(trt, tmp_path, **field)
     assert "--value 'size:" in info.value.hint

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from trtdeploy.backends.request import PrecisionProof
 from trtdeploy.core.errors import CompileError, NotPossibleError
 
 from .engine_cases import (
@@ -176,7 +177,7 @@ def test_rtx_is_proven_by_its_network(version: str, tmp_path: Path) -> None:
     trt = make_trt_module(version)
     trt.set_network(make_network("HALF"))
     result = run_build(trt, tmp_path, **FP16).result
-    assert result.precision == {"proven_by": "strongly typed network", "layers": {"HALF": 2}}
+    assert result.precision == PrecisionProof("strongly typed network", {"HALF": 2})
     assert trt.calls.select("Runtime") == []
 
 
@@ -189,8 +190,8 @@ def test_engines_are_inspected_in_detail(version: str, tmp_path: Path) -> None:
         "Row major linear FP16 format", "Half", "Float", key=key
     )
     result = run_build(trt, tmp_path, **FP16).result
-    assert result.precision["proven_by"] == "engine inspector"
-    assert result.precision["layers"] == {"HALF": 2, "FLOAT": 1}
+    assert result.precision.proven_by == "engine inspector"
+    assert result.precision.layers == {"HALF": 2, "FLOAT": 1}
     assert find_config(trt).profiling_verbosity == trt.ProfilingVerbosity.DETAILED
     (asked,) = trt.calls.select("EngineInspector", "get_engine_information")
     assert asked.args == (trt.LayerInformationFormat.JSON,)
@@ -217,9 +218,9 @@ def test_an_engine_without_visible_types_is_judged_by_its_network_or_not_at_all(
     )
     precision = run_build(trt, tmp_path, **FP16).result.precision
     if version in WEAK_ONLY:
-        assert precision["proven_by"].startswith("nothing: no layer shows float16")
+        assert precision.proven_by.startswith("nothing: no layer shows float16")
     else:
-        assert precision["proven_by"] == "strongly typed network"
+        assert precision.proven_by == "strongly typed network"
 
 
 INT8: dict[str, Any] = {"recipe": "int8", "low_dtype": "int8", "tf32": True}

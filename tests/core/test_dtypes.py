@@ -19,9 +19,9 @@ def test_a_code_newer_than_the_table_is_undefined() -> None:
 
 @pytest.mark.parametrize("dtype", [d for d in DType if d.bits >= 8], ids=lambda d: d.label)
 def test_bits_are_those_of_numpy(dtype: DType) -> None:
-    if dtype.value not in TensorProto.DataType.values():
+    if dtype.code not in TensorProto.DataType.values():
         pytest.skip(f"onnx {onnx.__version__} does not know {dtype.label}")
-    assert dtype.bits == helper.tensor_dtype_to_np_dtype(dtype.value).itemsize * 8
+    assert dtype.bits == helper.tensor_dtype_to_np_dtype(dtype.code).itemsize * 8
 
 
 @pytest.mark.parametrize("dtype", [d for d in DType if 0 < d.bits < 8], ids=lambda d: d.label)

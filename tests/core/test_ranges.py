@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 from trtdeploy.core.ranges import POINTS, OptimizationProfile, ShapeRange, ValueRange
 
@@ -18,7 +19,7 @@ def test_a_profile_becomes_plain_data_and_back() -> None:
         {"x": ShapeRange((1,), (2,), (3,)), "n": ShapeRange((), (), ())},
         {"n": ValueRange((4,), (5,), (6,))},
     )
-    data = json.loads(json.dumps(profile.to_dict()))
+    data = json.loads(json.dumps(asdict(profile)))
     assert OptimizationProfile.from_dict(data) == profile
     assert data == {
         "name": "default",

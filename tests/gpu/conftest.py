@@ -13,10 +13,11 @@ from trtdeploy.backends.compile_process import compile_engine
 from trtdeploy.backends.device_memory import DeviceMemory, GpuDevice, open_device_memory
 from trtdeploy.backends.engine_loading import EngineRequest
 from trtdeploy.backends.installed import is_installed
-from trtdeploy.backends.request import CompileOptions, CompileRequest
+from trtdeploy.backends.request import CompileRequest, EngineSpec
 from trtdeploy.backends.tensorrt_session import TensorrtSession, open_engine
 from trtdeploy.backends.trt_module import import_trt
 from trtdeploy.config.compute_capability import TENSORRT_RTX_TARGETS
+from trtdeploy.config.deploy_profile import BuildSection
 from trtdeploy.core.ranges import OptimizationProfile
 
 
@@ -41,18 +42,17 @@ class EngineMaker:
 
     def compile(self, model: Path, *profiles: OptimizationProfile, **fields: Any) -> bytes:
         """Return the plan of an ONNX file."""
-        names = (f"SM{self.device.compute_capability.replace('.', '')}",)
+        is_rtx = self.module == "tensorrt_rtx"
+        capabilities = (self.device.compute_capability,) if is_rtx else ()
+        engine = self.folder / "model.engine"
         request = CompileRequest(
-            module=self.module,
             model_path=str(model),
-            engine_path=str(self.folder / "model.engine"),
-            optimization_profiles=tuple(profile.to_dict() for profile in profiles),
-            options=CompileOptions(
-                compute_capabilities=names if self.module == "tensorrt_rtx" else ()
-            ),
-            **fields,
+            engine_path=str(engine),
+            options=BuildSection(compute_capabilities=capabilities),
+            spec=EngineSpec(self.module, optimization_profiles=profiles, **fields),
         )
-        return compile_engine(request, self.folder / "build.log").engine_path.read_bytes()
+        compile_engine(request, self.folder / "build.log")
+        return engine.read_bytes()
 
     def open(self, plan: bytes, *profiles: OptimizationProfile, **request: Any) -> TensorrtSession:
         """Open a session over a plan."""

@@ -26,7 +26,7 @@ from trtdeploy.core.errors import (
     UsageError,
 )
 from trtdeploy.pipeline.folder_files import is_intact
-from trtdeploy.pipeline.manifest import load_manifest
+from trtdeploy.pipeline.manifest import BuiltFolder, load_manifest
 from trtdeploy.pipeline.request import BuildRequest
 
 needs_rtx = pytest.mark.skipif(
@@ -120,7 +120,7 @@ def test_a_prepared_folder_is_compiled_where_that_is_possible(model: Path) -> No
     assert built.folder == prepared.folder
     assert built.engine_path is not None
     assert built.engine_path.read_bytes()[:4] == b"vtrt"
-    assert built.manifest["source"] == prepared.manifest["source"]
+    assert built.manifest.source == prepared.manifest.source
     assert trtdeploy.build(prepared.folder).reused
 
 
@@ -195,9 +195,9 @@ def test_sample_data_finds_what_overflows(model: Path, tmp_path: Path) -> None:
 
     np.savez(tmp_path / "data.npz", images=np.full((1, 3, 64, 64), 1e5, np.float32))
     request = BuildRequest(model, "rpi5-fp16", data=tmp_path / "data.npz")
-    nodes = trtdeploy.build(request).manifest["precision"]["nodes"]
-    assert nodes["conv"]["dtype"] == "float32"
-    assert nodes["conv"]["rule"] == "KeepMeasuredRangeRule"
+    nodes = trtdeploy.build(request).manifest.precision.nodes
+    assert nodes["conv"].dtype.label == "float32"
+    assert nodes["conv"].rule == "KeepMeasuredRangeRule"
 
 
 KILLS = int(os.environ.get("TRTDEPLOY_TEST_KILLS", "12"))
@@ -221,8 +221,8 @@ def test_killed_builds_leave_nothing_half_written(model: Path, tmp_path: Path) -
         process.wait()
         if folder.exists():
             manifest = load_manifest(folder)
-            assert is_intact(folder, manifest)
-            assert manifest["status"] == "engine"
+            assert is_intact(BuiltFolder(folder, manifest))
+            assert manifest.status == "engine"
     time.sleep(2.1)  # younger leftovers may belong to a build that has just started
     subprocess.run([*command, "--rebuild"], check=True, capture_output=True)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["net.onnx", "net.rtx4090-fp16"]

@@ -84,7 +84,7 @@ def test_building_and_measuring_agree(
     assert bool(reason) == bool(said)
     monkeypatch.setattr(parity_step, "find_local_gpu", lambda: gpu)
     monkeypatch.setattr(parity_step, "is_installed", lambda _module: True)
-    assert is_device_here(resolved, {"status": "engine"}) == (not said)
+    assert is_device_here(resolved, "engine") == (not said)
     if resolved.profile.backend == "tensorrt":
         monkeypatch.setattr(target, "is_installed", lambda _module: True)
         ability = judge_ability(resolved, Path("net.x"), find_gpu=lambda: gpu)

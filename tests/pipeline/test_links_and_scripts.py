@@ -13,6 +13,7 @@ import pytest
 
 import trtdeploy
 from tests.pipeline.models import save_convnet
+from trtdeploy.backends.installed import Environment
 from trtdeploy.config.shape_syntax import parse_shape_table
 from trtdeploy.config.shape_table import AxisSizes, ShapeTable
 from trtdeploy.core.errors import InputError
@@ -20,6 +21,7 @@ from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.pipeline.manifest import load_manifest
 from trtdeploy.pipeline.reproduce import render_reproduce_script
 from trtdeploy.pipeline.request import BuildRequest
+from trtdeploy.report.document import SourceModel
 
 TWO_PROFILES = """
 extends: cpu-fp32
@@ -95,11 +97,11 @@ def test_the_script_makes_the_very_same_build(
     )
     assert done.returncode == 0, done.stderr
     assert '"reused": true' in done.stdout
-    assert load_manifest(first.folder)["key"] == first.manifest["key"]
+    assert load_manifest(first.folder).key == first.manifest.key
 
 
-SOURCE = {"file": "net.onnx", "sha256": "0" * 64, "inputs": []}
-ENVIRONMENT = {"trtdeploy": "0", "python": "3", "platform": "Linux", "packages": {}}
+SOURCE = SourceModel("net.onnx", "0" * 64, opset=17, ir_version=8, nodes=0, inputs=(), outputs=())
+ENVIRONMENT = Environment("0", "3", "Linux", {})
 
 
 def render(request: BuildRequest) -> str:

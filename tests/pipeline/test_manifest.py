@@ -128,6 +128,11 @@ REFUSED: dict[str, tuple[str, Any, str]] = {
     ),
     "parity": ("parity.is_synthetic", 1, "parity.is_synthetic: Input should be a valid boolean"),
     "recipe": ("precision.recipe", 16, "precision.recipe: Input should be a valid string"),
+    "profile key": (
+        "profile.profile.build.workspce", 1, "profile.profile.build.workspce: Extra inputs are not"
+    ),
+    "device": ("profile.device.kind", DELETED, "profile.device.kind: Field required"),
+    "no profile": ("profile.profile", DELETED, "profile.profile: Field required"),
 }  # fmt: skip
 
 
@@ -151,10 +156,11 @@ def test_a_recipe_that_the_model_was_not_typed_for(folder: Path) -> None:
 
 
 def test_keys_of_a_later_version_are_left_alone(folder: Path) -> None:
+    before = load_manifest(folder)
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["typed_model"]["added_later"] = manifest["added_later"] = {"a": 1}
     save(folder, manifest)
-    assert load_manifest(folder) == manifest
+    assert load_manifest(folder) == before
 
 
 def test_a_key_that_is_there_twice_is_checked_as_it_is_read(folder: Path) -> None:
@@ -162,6 +168,46 @@ def test_a_key_that_is_there_twice_is_checked_as_it_is_read(folder: Path) -> Non
     (folder / "manifest.json").write_text(text.rstrip()[:-1] + ', "status": 7}')
     with pytest.raises(InputError, match="status: Input should be"):
         load_manifest(folder)
+
+
+EARLIER: dict[str, tuple[dict[str, Any], str]] = {
+    "plain": (
+        {"source": {"file": "my net.onnx"}, "profile": {"profile": {"name": "orin-fp16"}}},
+        "trtdeploy build 'my net.onnx' --profile orin-fp16 --output-dir",
+    ),
+    "quoted": (
+        {"source": {"file": "$(reboot).onnx"}, "profile": {"profile": {"name": "a;b"}}},
+        "trtdeploy build '$(reboot).onnx' --profile 'a;b' --output-dir",
+    ),
+    "unsafe": (
+        {"source": {"file": "--set"}, "profile": {"profile": {"name": "a\x1b[31m"}}},
+        "trtdeploy build MODEL.onnx --profile NAME --output-dir",
+    ),
+    "unreadable": ({"source": 7, "profile": []}, "trtdeploy build MODEL.onnx --profile NAME"),
+}
+
+
+@pytest.mark.parametrize(("sections", "command"), EARLIER.values(), ids=EARLIER)
+def test_a_folder_of_an_earlier_version_is_built_again(
+    sections: dict[str, Any], command: str, folder: Path
+) -> None:
+    save(folder, {"schema_version": 1, **sections})
+    with pytest.raises(
+        InputError, match="by an earlier trtdeploy: it has schema version 1"
+    ) as info:
+        load_manifest(folder)
+    assert command in info.value.hint
+    assert info.value.hint.endswith("--rebuild")
+    assert info.value.hint.isprintable()
+
+
+def test_a_manifest_is_read_into_what_it_was_written_from(folder: Path) -> None:
+    result = trtdeploy.build(folder.parent / "net.onnx", "cpu-fp32", output_dir=folder.parent / "b")
+    assert load_manifest(result.folder) == result.manifest
+    report = json.loads((result.folder / "report.json").read_text())
+    whole = json.loads((result.folder / "manifest.json").read_text())
+    assert report.items() <= whole.items()
+    assert set(whole) - set(report) == {"key", "pins", "data"}
 
 
 def test_a_pipe_is_not_waited_for(folder: Path) -> None:

@@ -18,7 +18,7 @@ from tests.pipeline.models import save_convnet
 from trtdeploy.cli.main import run
 from trtdeploy.core.errors import UsageError
 from trtdeploy.parity import comparison, judgement
-from trtdeploy.parity.result import Verdict
+from trtdeploy.parity.result import SkippedParity, Verdict
 from trtdeploy.pipeline.request import BuildRequest
 
 
@@ -68,7 +68,7 @@ def test_no_parity_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
     request = BuildRequest(save_convnet(tmp_path / "net.onnx"), "rpi5-fp16", check_parity=False)
     result = trtdeploy.build(request)
-    assert result.manifest["parity"] == {"skipped": "--no-parity was given"}
+    assert result.manifest.parity == SkippedParity("--no-parity was given")
     assert not result.parity_failed
     assert not trtdeploy.build(tmp_path / "net.onnx", "rpi5-fp16").reused  # it owes the check
 

@@ -12,11 +12,11 @@ from onnx import ModelProto
 from tests.builders import constant, model, op, save, value
 from trtdeploy.config.loading import load_deploy_profile
 from trtdeploy.core.errors import UsageError
+from trtdeploy.core.steps import ProgressEvent
 from trtdeploy.pipeline.building import build_model
 from trtdeploy.pipeline.pinning import find_pins
 from trtdeploy.pipeline.pinning_report import PinningReport, render_deploy_profile
 from trtdeploy.pipeline.pinning_request import PinRequest
-from trtdeploy.pipeline.progress import ProgressEvent
 from trtdeploy.pipeline.request import BuildRequest
 
 WIDTH = 32
@@ -137,10 +137,10 @@ def test_the_profile_that_is_written_builds_what_was_measured(
             prepare_only=True,
         )
     )
-    outputs = built.manifest["parity"]["points"][0]["outputs"]
-    decision = built.manifest["quantization"]["decisions"][SPOILED]
-    assert decision["rule"] == "KeepPinnedLayerRule"
-    assert outputs[0]["metrics"]["sqnr_db"] > 25
+    outputs = built.manifest.parity.points[0].outputs
+    decision = built.manifest.quantization.decisions[SPOILED]
+    assert decision.rule == "KeepPinnedLayerRule"
+    assert outputs[0].metrics.sqnr_db > 25
 
 
 def test_names_are_quoted_and_a_profile_of_ones_own_is_extended(

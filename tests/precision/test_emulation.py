@@ -265,13 +265,11 @@ def test_large_weights_stay_on_the_disk(
 def test_a_widened_weight_holds_what_was_stored(
     source: DType, stored_as: DType, tmp_path: Path
 ) -> None:
-    values = random_array(99, scale=1e4).astype(
-        {**NUMPY, FLOAT: np.dtype(np.float32)}[source.value]
-    )
+    values = random_array(99, scale=1e4).astype({**NUMPY, FLOAT: np.dtype(np.float32)}[source.code])
     (tmp_path / "w").write_bytes(values.tobytes())
     weight = StoredWeight(Span(tmp_path / "w", 0, values.nbytes), source, stored_as)
     for widened in (weight.widen(), weight.widen().widen()):
-        expected = values.astype(NUMPY[stored_as.value]).astype(np.float32)
+        expected = values.astype(NUMPY[stored_as.code]).astype(np.float32)
         assert b"".join(map(bytes, widened.iterate_bytes())) == expected.tobytes()
         assert widened.stored_bytes == expected.nbytes
 

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic_core import to_jsonable_python
 
 from tests.builders import branch_model, chain, constant, loaded, model, normalized, op, value
 from trtdeploy.config.recipe import RECIPES
@@ -56,7 +56,7 @@ def test_every_decision_has_a_rule_and_a_reason() -> None:
 
 
 def test_a_plan_is_plain_data_for_reports() -> None:
-    found = json.loads(json.dumps(plan(EVERY_REASON).to_dict()))
+    found = to_jsonable_python(plan(EVERY_REASON).summarize())
     assert found["recipe"] == "fp16"
     assert found["counts"] == {"float32": 6, "float16": 2}
     assert found["nodes"]["noise"]["dtype"] == "float32"

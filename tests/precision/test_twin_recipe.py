@@ -19,7 +19,7 @@ from tests.contract.standin import make_trt_module
 from tests.pipeline.models import save_convnet
 from trtdeploy.backends.installed import is_installed
 from trtdeploy.cli.main import run
-from trtdeploy.config import loading, shipped
+from trtdeploy.config import shipped
 from trtdeploy.config.recipe import RECIPES, Recipe
 from trtdeploy.pipeline.compiling import make_compile_request
 from trtdeploy.pipeline.manifest import load_manifest
@@ -130,18 +130,18 @@ def test_weak_typing_takes_the_flags_of_a_twin(twin: Twin, version: str, tmp_pat
     command = ("build", "net.onnx", *options, "typing=weak", *twin.calibration())
     assert run([*command, "--prepare-only", "--no-parity", "-o", "out"]) == 0
     manifest = load_manifest(tmp_path / "out")
-    resolved = loading.restore_deploy_profile(manifest["profile"], "manifest.json")
-    request = make_compile_request(tmp_path / "out", manifest, resolved)
+    request = make_compile_request(tmp_path / "out", manifest)
     assert request.weak_flags == RECIPES[twin.of].weak_flags
     trt = make_trt_module(version)
     trt.script["EngineInspector.get_engine_information"] = make_inspection("Int8", "Half")
     flags = run_build(
-        trt, tmp_path, typing="weak", recipe=request.recipe, weak_flags=request.weak_flags
+        trt, tmp_path, typing="weak", recipe=request.spec.recipe, weak_flags=request.weak_flags
     ).result.flags
     assert set(request.weak_flags or ()) <= set(flags)
 
 
 PRECISIONS_ONLY = {
+    "core/dtypes.py": "labels of element types",
     "backends/onnxruntime_session.py": "element types of ONNX Runtime",
     "backends/precision_proof.py": "types as TensorRT's inspector and its kernels spell them",
     "config/combination.py": "precisions of pins, of ONNX Runtime's kernels and of a DLA",

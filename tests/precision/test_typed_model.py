@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +24,7 @@ from trtdeploy.config.recipe import RECIPES, make_weak_recipe
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.number_formats import INT8
 from trtdeploy.precision.emulation import emulate_model
+from trtdeploy.precision.plan import NodeDecision
 from trtdeploy.precision.quantization.plan import QuantizedWeight
 from trtdeploy.precision.typed_model import apply_recipe
 from trtdeploy.precision.typing_options import TypingOptions
@@ -44,10 +44,10 @@ THRESHOLDS = {"x": 4.0, "m": 60.0}
 
 def test_quantized_layers_are_counted_as_such() -> None:
     typed = apply_recipe(in_memory(MODEL), TypingOptions(RECIPES["int8"], amax=THRESHOLDS))
-    plan = json.loads(json.dumps(typed.plan.to_dict()))
-    assert plan["counts"] == {"int8": 2, "float16": 2, "float32": 1}
-    assert plan["nodes"].keys() == {"c", "r", "s", "m", "y"}  # Q/DQ nodes belong to their layers
-    assert plan["nodes"]["c"] == {"dtype": "int8", "rule": "recipe", "reason": "recipe int8"}
+    plan = typed.plan.summarize()
+    assert plan.counts == {"int8": 2, "float16": 2, "float32": 1}
+    assert plan.nodes.keys() == {"c", "r", "s", "m", "y"}  # Q/DQ nodes belong to their layers
+    assert plan.nodes["c"] == NodeDecision(DType.INT8, "recipe", "recipe int8")
     assert typed.plan.dtype_of("c") is DType.FLOAT16
     assert typed.quantization is not None
     assert typed.quantization.measured == ("x", "m")
@@ -65,7 +65,7 @@ def test_weak_typing_plans_fp16_and_writes_fp32() -> None:
     typed = apply_recipe(in_memory(MODEL), TypingOptions(weak, amax=THRESHOLDS))
     assert typed.model.opset == 13
     assert DType.FLOAT16 not in types_of(typed.model.proto).values()
-    pinned = [n for n, d in typed.plan.to_dict()["nodes"].items() if d["dtype"] == "float32"]
+    pinned = [n for n, d in typed.plan.summarize().nodes.items() if d.dtype is DType.FLOAT32]
     assert pinned == ["s"]  # what a rule keeps, neither the rest nor Q/DQ nodes
     strong = apply_recipe(in_memory(MODEL), TypingOptions(RECIPES["int8-fp32"], amax=THRESHOLDS))
     exact, found = (run_plainly(t.model.proto, image_feeds())[0] for t in (strong, typed))

@@ -48,7 +48,7 @@ def type_model(
 def describe_io(proto: ModelProto) -> list[tuple[str, int]]:
     """Return name and element type of what a caller feeds and fetches, in order."""
     specs = OnnxModel(proto, Path("memory.onnx"))
-    return [(s.name, s.dtype.value) for s in (*specs.input_specs(), *specs.output_specs())]
+    return [(s.name, s.dtype.code) for s in (*specs.input_specs(), *specs.output_specs())]
 
 
 def assert_tidy(proto: ModelProto) -> None:

@@ -136,7 +136,7 @@ def check(make: MakeModel, target: CheckTarget = RTX) -> CheckReport:
 
 def find(report: CheckReport, code: str, node: str, words: str) -> Finding:
     found = [f for f in report.findings if f.code == code and f.node == node and words in f.message]
-    assert len(found) == 1, [f.to_dict() for f in report.findings]
+    assert len(found) == 1, report.findings
     return found[0]
 
 

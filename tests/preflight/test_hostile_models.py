@@ -103,7 +103,7 @@ def test_damaged_models_are_survived(seed: int) -> None:
         {spec.name: ValueRange((1,), (1 << 40,), (-1,)) for spec, _ in sizes},
     )
     report = check_model(damaged, target=pick.choice(TARGETS), optimization_profiles=[profile])
-    assert report.to_dict()["counts"] == report.count()
+    assert report.to_dict()["counts"] == report.counts
 
 
 def typed_eye_of_unknown() -> ModelProto:

@@ -37,4 +37,4 @@ def test_findings_are_sorted_and_counted_by_severity() -> None:
     ranks = [order.index(finding.severity) for finding in report.findings]
     assert ranks == sorted(ranks)
     assert report.findings == report.blockers + report.hazards + report.notes
-    assert report.count() == {"blocker": 1, "hazard": 2, "note": 1}
+    assert report.counts == {"blocker": 1, "hazard": 2, "note": 1}

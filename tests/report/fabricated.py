@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from typing import Any
 
@@ -17,7 +18,9 @@ from trtdeploy.parity.result import (
     Tolerance,
     Verdict,
 )
+from trtdeploy.report.document import BuildReport
 from trtdeploy.report.json_document import dump_document
+from trtdeploy.report.loading import REPORT_NAME, parse_report
 
 TOLERANCE = Tolerance(0.01, 0.01, 5e-3, scaled=True, origin="recipe fp16", close_fraction=0.999)
 EXACT = Tolerance(0.0, 0.0, None, scaled=False, origin="exact values must be equal")
@@ -179,7 +182,7 @@ def make_profile() -> dict[str, Any]:
             "backend": "tensorrt_rtx", "recipe": "fp16", "build": {"workspace": None},
         },
         "device": {
-            "name": "rtx4090", "title": "NVIDIA GeForce RTX 4090 24 GB",
+            "name": "rtx4090", "title": "NVIDIA GeForce RTX 4090 24 GB", "kind": "geforce",
             "compute_capability": "8.9", "memory": 25769803776,
         },
         "source": "profiles/rtx4090-fp16.yaml",
@@ -311,3 +314,8 @@ def make_steps(**statuses: str) -> list[dict[str, Any]]:
          "detail": f"what {name} did", "log": []}
         for name, spent in seconds.items()
     ]  # fmt: skip
+
+
+def check_report(report: Any) -> BuildReport:
+    """Return a report as typed values, through the text of a file."""
+    return parse_report(json.dumps(report).encode(), REPORT_NAME)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -10,6 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.report import fabricated
+from tests.report.fabricated import check_report
 from trtdeploy.cli.main import run
 from trtdeploy.core.errors import InputError
 from trtdeploy.report.writing import write_reports
@@ -85,11 +87,13 @@ def test_no_report_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_the_pipeline_writes_both_files(tmp_path: Path) -> None:
-    write_reports(tmp_path, fabricated.make_report(FAILING))
+    write_reports(tmp_path, check_report(fabricated.make_report(FAILING)))
     assert list_names(tmp_path) == ["junit.xml", "report.html"]
 
 
 def test_the_pipeline_is_told_of_a_report_that_breaks_the_schema(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"report.json is damaged: status"):
-        write_reports(tmp_path, fabricated.make_report(FAILING, status="unknown"))
+    report = check_report(fabricated.make_report(FAILING))
+    wrong: Any = "unknown"
+    with pytest.raises(InputError, match="BuildReport is damaged: status"):
+        write_reports(tmp_path, replace(report, status=wrong))
     assert list_names(tmp_path) == []

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.report import fabricated
+from tests.report.fabricated import check_report
 from tests.report.test_html import HOSTILE, poison
 from trtdeploy.report.console import measure_width, render_console
-from trtdeploy.report.loading import check_report
 
 
 def render(parity: Any = None, **sections: Any) -> str:

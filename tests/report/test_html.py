@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.report import fabricated
+from tests.report.fabricated import check_report
 from trtdeploy.parity.result import Verdict
 from trtdeploy.report.html import render_html
-from trtdeploy.report.loading import check_report
 from trtdeploy.report.number_text import TIMES
 
 VOID = {"meta", "link", "br"}
@@ -73,20 +73,33 @@ def render(parity: Any = None, **sections: Any) -> tuple[str, Page]:
     return text, Page(text)
 
 
-def poison(value: Any, text: str) -> Any:
+def poison(report: Any, text: str) -> Any:
     """Return a report whose every free text is ``text``, keys included."""
-    fixed = {"status", "created", "sha256", "verdict", "severity", "affects"}
+    poisoned = _poison(report, text)
+    for section, keys in (
+        ("profile", ("backend", "recipe")),
+        ("device", ("kind", "compute_capability")),
+    ):
+        given = report["profile"][section]
+        poisoned["profile"][section] |= {key: given[key] for key in keys}
+    for section in ("typed_model", "engine"):  # a file name leads nowhere
+        poisoned[section] = _poison(report[section], text.replace("/", "_"))
+    return poisoned
+
+
+def _poison(value: Any, text: str) -> Any:
+    fixed = {"status", "created", "sha256", "verdict", "severity", "affects", "dtype"}
     if isinstance(value, dict):
         return {
             text if key not in fixed and re.search(r"[/.]|images|mask", key) else key: (
                 child
                 if key in fixed or (key == "name" and child in fabricated.POINTS)
-                else poison(child, text)
+                else _poison(child, text)
             )
             for key, child in value.items()
         }
     if isinstance(value, list | tuple):
-        return [poison(child, text) for child in value]
+        return [_poison(child, text) for child in value]
     is_digest = isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value)
     return text if isinstance(value, str) and value and not is_digest else value
 

@@ -8,11 +8,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.report import fabricated
+from tests.report.fabricated import check_report
 from tests.report.test_html import HOSTILE, poison
 from trtdeploy.parity.result import TaskMetric, Verdict
 from trtdeploy.report.json_document import dump_document
 from trtdeploy.report.junit import render_junit
-from trtdeploy.report.loading import check_report
 from trtdeploy.report.outcome import judge_report
 
 

@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.report import fabricated
+from tests.report.fabricated import check_report
 from trtdeploy.core.errors import InputError
 from trtdeploy.parity.result import ParityReport
 from trtdeploy.report.console import render_console
 from trtdeploy.report.html import render_html
+from trtdeploy.report.json_document import clean_value
 from trtdeploy.report.junit import render_junit
-from trtdeploy.report.loading import check_report, clean_parity, load_report, parse_report
+from trtdeploy.report.loading import load_report, parse_report
 from trtdeploy.report.outcome import Outcome, judge_report
 from trtdeploy.report.writing import write_reports
 
@@ -94,7 +96,7 @@ def test_keys_of_a_later_version_are_left_alone() -> None:
 def test_infinite_figures_are_shown(tmp_path: Path) -> None:
     output = fabricated.make_output("y", float("inf"), sqnr_db=float("-inf"), cosine=float("nan"))
     report = fabricated.make_report(fabricated.make_parity(fabricated.make_point("min", output)))
-    write_reports(tmp_path, report)
+    write_reports(tmp_path, check_report(report))
     assert "<b>inf</b>" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
@@ -119,7 +121,8 @@ def test_times_that_are_none_are_refused(seconds: float) -> None:
 def test_what_a_check_found_can_be_shown_anywhere() -> None:
     output = fabricated.make_output("\x1b[31my", float("inf"))
     data = "caf\udce9.npz"  # a file name that is no UTF-8
-    shown = clean_parity(fabricated.make_parity(fabricated.make_point("min", output), data=data))
+    parity = fabricated.make_parity(fabricated.make_point("min", output), data=data)
+    shown = clean_value(ParityReport, parity)
     (found,) = shown.points[0].outputs
     assert (found.name, shown.data) == ("\ufffd[31my", "caf\ufffd.npz")
     assert found.metrics == output.metrics

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from tests.report import fabricated
+from tests.report.fabricated import check_report
 from trtdeploy.parity.result import OutputMetrics
+from trtdeploy.precision.plan import PrecisionRecord
 from trtdeploy.report import number_text
-from trtdeploy.report.document import PrecisionSection
 from trtdeploy.report.error_histogram import HEIGHT, WIDTH, draw_histogram
-from trtdeploy.report.loading import check_report
+from trtdeploy.report.json_document import read_value
 from trtdeploy.report.log_scale import fit_log_scale
 from trtdeploy.report.parity_view import build_parity_view
 from trtdeploy.report.precision_map import build_precision_map
@@ -114,7 +115,7 @@ def test_fp32_nodes_are_grouped_by_rule() -> None:
     table = fabricated.make_precision(16)
     names = list(table["nodes"])
     table["nodes"][names[0]] = {"dtype": "float32", "rule": "pinned", "reason": "--pin"}
-    section = PrecisionSection.model_validate(table, strict=False)
+    section = read_value(PrecisionRecord, table, "precision")
     kept = build_precision_map(section).kept
     assert [(group.rule, group.count) for group in kept] == [("KeepSoftmaxRule", 2), ("pinned", 1)]
     assert kept[0].reasons[0].nodes == (names[5], names[13])

@@ -10,6 +10,7 @@ import pytest
 
 from tests.pipeline.models import save_convnet
 from tests.report import fabricated
+from tests.report.fabricated import check_report
 from tests.report.test_html import Page, render
 from tests.report.test_schema import closed_schema, find_problems, through_json
 from trtdeploy.config.recipe import RECIPES
@@ -26,7 +27,6 @@ from trtdeploy.report.console import render_console
 from trtdeploy.report.document import BuildReport
 from trtdeploy.report.json_document import dump_document
 from trtdeploy.report.junit import render_junit
-from trtdeploy.report.loading import check_report
 from trtdeploy.report.outcome import Outcome, judge_report
 from trtdeploy.report.quantization_text import describe_layers
 from trtdeploy.report.quantization_view import (

@@ -80,7 +80,7 @@ class Folder:
         model = hashlib.sha256(MODEL).hexdigest()
         tensor = {"dtype": "float32", "shape": ["batch", 3], "is_shape_tensor": False}
         is_rtx = self.backend == "tensorrt_rtx"
-        names = [f"SM{self.compute_capability.replace('.', '')}"] if is_rtx else []
+        names = [self.compute_capability] if is_rtx else []
         gpu = {"name": "Fake GPU", "compute_capability": self.compute_capability}
         return {
             "schema_version": 2,
@@ -122,6 +122,7 @@ class Folder:
                 "device": {
                     "name": "fake",
                     "title": "Fake device",
+                    "kind": "geforce",
                     "compute_capability": self.compute_capability,
                 },
                 "source": "fake-fp16.yaml",
@@ -155,14 +156,8 @@ class Folder:
                     "recipe": "fp16",
                     "low_dtype": "float16",
                     "optimization_profiles": [PROFILE],
-                    "options": {
-                        "compute_capabilities": names,
-                        "hardware_compatibility": "none",
-                        "version_compatible": False,
-                        "exclude_lean_runtime": False,
-                        **self.options,
-                    },
                 },
+                "options": {"compute_capabilities": names, **self.options},
                 "platform": "Linux x86_64",
                 "gpu": None if is_rtx else gpu,
             },

@@ -116,7 +116,7 @@ MANIFESTS: dict[str, tuple[Change, tuple[str, ...]]] = {
         put("compile.precision.layers", {"FLOAT": 3}),
         ("precision float16", "layers are {'FLOAT': 3}"),
     ),
-    "optimization profile": (put("optimization_profiles", [WIDER]), ("[9, 3]", "[4, 3]")),
+    "optimization profile": (put("optimization_profiles", [WIDER]), ("(9, 3)", "(4, 3)")),
     "model": (rename_model, ("typed model 1111", "compiled for ")),
     "device": (
         put("profile.device.compute_capability", "8.7"),

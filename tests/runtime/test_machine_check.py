@@ -47,7 +47,7 @@ MACHINES: dict[str, tuple[dict[str, Any], str, dict[str, Any], tuple[str, ...]]]
         {"version": "1.7.1.116", "backend": "tensorrt_rtx"},
         "rtx-1.7.1.116",
         {"compute_capability": "12.0", "name": "RTX 5090"},
-        ("SM89", "RTX 5090 (12.0)"),
+        ("capability 8.9 (Fake device)", "RTX 5090 (12.0)"),
     ),
 }
 

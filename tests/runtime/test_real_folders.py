@@ -20,9 +20,8 @@ from trtdeploy.core.errors import (
     MissingDependencyError,
     NotPossibleError,
 )
-from trtdeploy.pipeline.manifest import load_manifest
+from trtdeploy.pipeline.manifest import BuiltFolder, load_manifest
 from trtdeploy.runtime import loading
-from trtdeploy.runtime.engine_facts import read_engine_facts
 from trtdeploy.runtime.load_check import read_checked_plan
 
 needs_rtx = pytest.mark.skipif(
@@ -74,14 +73,15 @@ def test_a_typed_model_that_was_changed(cpu_folder: Path, tmp_path: Path) -> Non
 
 @needs_rtx
 def test_the_pipeline_records_what_loading_checks(rtx_folder: Path) -> None:
-    facts = read_engine_facts(rtx_folder, load_manifest(rtx_folder))
-    assert read_checked_plan(facts)[:4] == b"vtrt"
-    assert facts.compiled is not None
-    assert facts.compiled.low_dtype == "float16"
-    assert facts.compiled.options["compute_capabilities"] == ["SM89"]
-    assert facts.compiled.platform.startswith("Linux")
-    assert facts.optimization_profiles[0].shapes["images"].min == (1, 3, 64, 64)
-    assert facts.inputs == {"images": ("batch", 3, 64, 64)}
+    manifest = load_manifest(rtx_folder)
+    built = BuiltFolder(rtx_folder, manifest)
+    assert read_checked_plan(built)[:4] == b"vtrt"
+    assert manifest.compile is not None
+    assert manifest.compile.request.low_dtype == "float16"
+    assert manifest.compile.options.compute_capabilities == ("8.9",)
+    assert manifest.compile.platform.startswith("Linux")
+    assert manifest.optimization_profiles[0].shapes["images"].min == (1, 3, 64, 64)
+    assert built.inputs == {"images": ("batch", 3, 64, 64)}
 
 
 @needs_rtx

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from trtdeploy.backends.request import CompileOptions, CompileRequest
+from trtdeploy.backends.request import CompileRequest
 from trtdeploy.backends.trt_module import assign, is_rtx, name_product, set_flag
 from trtdeploy.core.errors import CompileError, NotPossibleError
+
+if TYPE_CHECKING:
+    from trtdeploy.config.deploy_profile import BuildSection
 
 _OPTION_FLAGS = {
     "sparse_weights": "SPARSE_WEIGHTS",
@@ -28,9 +31,9 @@ def apply_options(trt: Any, builder: Any, config: Any, request: CompileRequest) 
         NotPossibleError: This TensorRT or this machine lacks something the request asks for.
     """
     options = request.options
-    if options.workspace_bytes is not None and not is_rtx(trt):
+    if options.workspace is not None and not is_rtx(trt):
         # TensorRT-RTX fails outright when a limit is below what its kernels need
-        config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, options.workspace_bytes)
+        config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, options.workspace)
     if options.optimization_level is not None:
         assign(trt, config, "builder_optimization_level", options.optimization_level)
     if options.aux_streams is not None:
@@ -45,7 +48,7 @@ def apply_options(trt: Any, builder: Any, config: Any, request: CompileRequest) 
 
 def _apply_flags(trt: Any, config: Any, request: CompileRequest) -> list[str]:
     flags = [flag for key, flag in _OPTION_FLAGS.items() if getattr(request.options, key)]
-    if request.tf32:
+    if request.spec.tf32:
         flags.append("TF32")
     else:
         config.clear_flag(trt.BuilderFlag.TF32)  # TensorRT sets it by default
@@ -54,7 +57,7 @@ def _apply_flags(trt: Any, config: Any, request: CompileRequest) -> list[str]:
     return flags
 
 
-def _apply_hardware_compatibility(trt: Any, config: Any, options: CompileOptions) -> None:
+def _apply_hardware_compatibility(trt: Any, config: Any, options: BuildSection) -> None:
     if options.hardware_compatibility == "none":
         return
     level = getattr(trt.HardwareCompatibilityLevel, options.hardware_compatibility.upper(), None)
@@ -67,7 +70,7 @@ def _apply_hardware_compatibility(trt: Any, config: Any, options: CompileOptions
     assign(trt, config, "hardware_compatibility_level", level)
 
 
-def _apply_dla(trt: Any, builder: Any, config: Any, options: CompileOptions) -> None:
+def _apply_dla(trt: Any, builder: Any, config: Any, options: BuildSection) -> None:
     if options.dla_core is None:
         return
     # every TensorRT has the API, also TensorRT-RTX and versions that support no DLA at all
@@ -81,7 +84,7 @@ def _apply_dla(trt: Any, builder: Any, config: Any, options: CompileOptions) -> 
     assign(trt, config, "DLA_core", options.dla_core)
 
 
-def _apply_compute_capabilities(trt: Any, config: Any, options: CompileOptions) -> None:
+def _apply_compute_capabilities(trt: Any, config: Any, options: BuildSection) -> None:
     if not options.compute_capabilities:
         return
     if not is_rtx(trt):
@@ -91,7 +94,8 @@ def _apply_compute_capabilities(trt: Any, config: Any, options: CompileOptions) 
             hint="Use backend tensorrt_rtx, or build on the device itself.",
         )
     config.num_compute_capabilities = len(options.compute_capabilities)
-    for position, name in enumerate(options.compute_capabilities):
+    for position, number in enumerate(options.compute_capabilities):
+        name = f"SM{number.replace('.', '')}"
         capability = getattr(trt.ComputeCapability, name, None)
         if capability is None or not config.set_compute_capability(capability, position):
             raise NotPossibleError(

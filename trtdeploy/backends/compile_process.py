@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Final
+
+from pydantic import TypeAdapter
 
 from trtdeploy.backends.compile_failure import explain_failure
-from trtdeploy.backends.parser_answer import ParserAnswer, ParserError
+from trtdeploy.backends.parser_answer import ParserAnswer
 from trtdeploy.backends.request import CompileRequest, CompileResult
 from trtdeploy.backends.worker_process import Progress, run_worker
 from trtdeploy.core.errors import CompileError
+
+_RESULT: Final = TypeAdapter(CompileResult)
+_ANSWER: Final = TypeAdapter(ParserAnswer)
 
 
 def compile_engine(
@@ -36,11 +40,7 @@ def compile_engine(
     run = run_worker(request, log_path, timeout_s=timeout_s, progress=progress)
     if run.event is None or run.event["event"] != "done":
         raise explain_failure(run, log_path)
-    result = run.event["result"]
-    for key in ("flags", "warnings"):
-        result[key] = tuple(result[key])
-    result["engine_path"] = Path(result["engine_path"])
-    return CompileResult(**result)
+    return _RESULT.validate_python(run.event["result"])
 
 
 def ask_installed_parser(request: CompileRequest, *, timeout_s: float = 120) -> ParserAnswer:
@@ -57,18 +57,5 @@ def ask_installed_parser(request: CompileRequest, *, timeout_s: float = 120) -> 
             error = explain_failure(run, log_path)
             if not isinstance(error, CompileError):
                 raise error
-            return ParserAnswer(request.module, frozenset(), (), crashed=str(error))
-    answer = run.event["answer"]
-    return ParserAnswer(
-        parser=answer["parser"],
-        unsupported_operators=frozenset(answer["unsupported_operators"]),
-        errors=tuple(ParserError(**entry) for entry in answer["errors"]),
-    )
-
-
-def describe_request(request: CompileRequest) -> dict[str, Any]:
-    """Return a request as the manifest stores it, without machine paths."""
-    data = asdict(request)
-    for key in ("model_path", "engine_path", "timing_cache_path", "parse_only"):
-        del data[key]
-    return data
+            return ParserAnswer(request.spec.module, frozenset(), (), crashed=str(error))
+    return _ANSWER.validate_python(run.event["answer"])

@@ -54,7 +54,7 @@ def _answer(events: TextIO) -> dict[str, Any]:
 
     try:
         report("load")
-        trt = import_trt(request.module, "compiling")
+        trt = import_trt(request.spec.module, "compiling")
         if request.parse_only:
             report("parse")
             return {"event": "answer", "answer": ask_parser(trt, request)}
@@ -64,7 +64,7 @@ def _answer(events: TextIO) -> dict[str, Any]:
     except TrtdeployError as error:
         kind = type(error).__name__
         return {"event": "failed", "kind": kind, "message": error.message, "hint": error.hint}
-    return {"event": "done", "result": {**result, "engine_path": str(result["engine_path"])}}
+    return {"event": "done", "result": result}
 
 
 def _end_with_parent(parent: int) -> None:

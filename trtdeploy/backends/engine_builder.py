@@ -16,7 +16,7 @@ from trtdeploy.backends.compiler_log import CompilerLog, make_logger, make_progr
 from trtdeploy.backends.network import count_layer_types, make_builder, parse_network
 from trtdeploy.backends.optimization_profiles import add_optimization_profiles
 from trtdeploy.backends.precision_proof import prove_from_inspector, prove_from_network
-from trtdeploy.backends.request import CompileRequest, CompileResult
+from trtdeploy.backends.request import CompileRequest, CompileResult, PrecisionProof
 from trtdeploy.backends.trt_module import (
     find_network_flags,
     is_rtx,
@@ -43,9 +43,9 @@ def build_engine(trt: Any, request: CompileRequest, report: Report) -> CompileRe
         NotPossibleError: This TensorRT or this machine lacks something the request asks for.
         OptimizationProfileError: The optimization profiles do not fit the model.
     """
-    log = CompilerLog()
+    spec, log = request.spec, CompilerLog()
     logger = make_logger(trt, log)
-    typing = resolve_typing(trt, request.typing)
+    typing = resolve_typing(trt, spec.typing)
     _refuse_strong_model(trt, request, typing)
     builder = make_builder(trt, logger, log)
     config = builder.create_builder_config()
@@ -55,31 +55,31 @@ def build_engine(trt: Any, request: CompileRequest, report: Report) -> CompileRe
     network = builder.create_network(find_network_flags(trt, typing))
     parser = parse_network(trt, network, logger, request.model_path)
     parse_s = time.perf_counter() - parse_started
-    proof: dict[str, Any] = {}
+    proof: PrecisionProof | None = None
     if typing == "weak":
         flags += apply_weak_typing(trt, config, network, request)
     else:
-        proof = prove_from_network(count_layer_types(trt, network), request.low_dtype)
-    add_optimization_profiles(builder, config, network, request)
+        proof = prove_from_network(count_layer_types(trt, network), spec.low_dtype)
+    add_optimization_profiles(builder, config, network, spec.optimization_profiles)
     load_timing_cache(config, request.timing_cache_path)
     build_started = time.perf_counter()
     plan = _build_plan(trt, builder, config, network, log, report)
     build_s = time.perf_counter() - build_started
     del parser  # owned the weights until here
-    if not is_rtx(trt):  # whose plans load on their own GPU only
+    if proof is None or not is_rtx(trt):  # whose plans load on their own GPU only
         report("prove precision")
         proof = _prove_engine(trt, logger, plan, request, proof)
     _write_plan(plan, Path(request.engine_path))
     save_timing_cache(config, request.timing_cache_path)
     return CompileResult(
-        engine_path=Path(request.engine_path),
+        backend=spec.module,
         version=str(trt.__version__),
         flags=tuple(flags),
         typing=typing,
         precision=proof,
         warnings=log.warnings(),
-        parse_s=parse_s,
-        build_s=build_s,
+        parse_s=round(parse_s, 3),
+        build_s=round(build_s, 3),
     )
 
 
@@ -88,7 +88,7 @@ def _refuse_strong_model(trt: Any, request: CompileRequest, typing: str) -> None
     flags = request.weak_flags or ()
     # INT8 beside a narrow float has scales of that type
     narrow_scales = "INT8" in flags and len(flags) > 1
-    if typing == "weak" and request.typing != "weak" and narrow_scales:
+    if typing == "weak" and request.spec.typing != "weak" and narrow_scales:
         raise NotPossibleError(
             f"{name_product(trt)} reads opset 17 and FP32 scales, and the model was typed with "
             "FP16 scales for a newer one",
@@ -113,8 +113,8 @@ def _build_plan(
 
 
 def _prove_engine(
-    trt: Any, logger: Any, plan: Any, request: CompileRequest, network_proof: dict[str, Any]
-) -> dict[str, Any]:
+    trt: Any, logger: Any, plan: Any, request: CompileRequest, network_proof: PrecisionProof | None
+) -> PrecisionProof:
     runtime = trt.Runtime(logger)
     if request.options.version_compatible:
         runtime.engine_host_code_allowed = True  # the plan carries a lean runtime; it is our own
@@ -123,7 +123,7 @@ def _prove_engine(
         raise CompileError("TensorRT cannot load the engine it has just built")
     inspector = engine.create_engine_inspector()
     text = inspector.get_engine_information(trt.LayerInformationFormat.JSON)
-    return prove_from_inspector(text, request.low_dtype, network_proof)
+    return prove_from_inspector(text, request.spec.low_dtype, network_proof)
 
 
 def _write_plan(plan: Any, path: Path) -> None:

@@ -1,9 +1,13 @@
-"""Which vendor packages this machine has, without importing them."""
+"""What this machine has and a result was made with; vendor packages are not imported."""
 
 from __future__ import annotations
 
+import platform
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata, util
+
+from trtdeploy import __version__
 
 PACKAGES: dict[str, tuple[str, ...]] = {
     "tensorrt": ("tensorrt", "tensorrt_cu13", "tensorrt_cu12"),
@@ -55,3 +59,36 @@ def find_installed(module: str) -> InstalledPackage:
 def is_installed(module: str) -> bool:
     """True when ``module`` can be imported as far as its files tell."""
     return find_installed(module).version is not None
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What a result was made with.
+
+    Attributes:
+        trtdeploy: Its version.
+        python: Its version.
+        platform: System and processor, e.g. ``Linux x86_64``.
+        packages: Version of every vendor package that is installed.
+    """
+
+    trtdeploy: str
+    python: str
+    platform: str
+    packages: Mapping[str, str]
+
+
+def describe_platform() -> str:
+    """Return system and processor, e.g. ``Linux x86_64``."""
+    return f"{platform.system()} {platform.machine()}"
+
+
+def describe_environment() -> Environment:
+    """Return the versions of this machine."""
+    found = {name: find_installed(name).version for name in PACKAGES}
+    return Environment(
+        trtdeploy=__version__,
+        python=platform.python_version(),
+        platform=describe_platform(),
+        packages={name: version for name, version in found.items() if version},
+    )

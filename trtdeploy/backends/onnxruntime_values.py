@@ -51,7 +51,7 @@ def _wrap(runtime: Any, array: Array, dtype: DType) -> Any:
     if dtype not in RAW_TYPES:
         return runtime.OrtValue.ortvalue_from_numpy(array)
     bits = array.view(_UNSIGNED[array.dtype.itemsize])
-    return runtime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, dtype.value)
+    return runtime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, dtype.code)
 
 
 def _read(value: Any, dtype: DType) -> Array:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trtdeploy.backends.network import iterate_inputs
-from trtdeploy.backends.request import CompileRequest, read_points
 from trtdeploy.core.errors import OptimizationProfileError
+from trtdeploy.core.ranges import POINTS, OptimizationProfile, ShapeRange, ValueRange
 
 
 def add_optimization_profiles(
-    builder: Any, config: Any, network: Any, request: CompileRequest
+    builder: Any, config: Any, network: Any, profiles: Sequence[OptimizationProfile]
 ) -> None:
-    """Add every optimization profile of the request; a static network takes none.
+    """Add every optimization profile; a static network takes none.
 
     Raises:
         OptimizationProfileError: An input has no shape, or TensorRT refuses a profile.
@@ -20,18 +21,18 @@ def add_optimization_profiles(
     variable = [tensor for tensor in iterate_inputs(network) if _is_variable(tensor)]
     if not variable:
         return
-    if not request.optimization_profiles:
+    if not profiles:
         names = ", ".join(repr(tensor.name) for tensor in variable)
         raise OptimizationProfileError(
             f"the shapes of {names} vary, and there is no optimization profile"
         )
-    for table in request.optimization_profiles:
+    for described in profiles:
         profile = builder.create_optimization_profile()
         for tensor in variable:
-            _set_input(profile, tensor, table)
+            _set_input(profile, tensor, described)
         if config.add_optimization_profile(profile) < 0:
             raise OptimizationProfileError(
-                f"TensorRT refuses optimization profile {table['name']!r}: {table['shapes']}",
+                f"TensorRT refuses optimization profile {described.name!r}: {described.shapes}",
                 hint="Its log (build.log) says which input; min <= opt <= max must hold.",
             )
 
@@ -40,12 +41,13 @@ def _is_variable(tensor: Any) -> bool:
     return bool(tensor.is_shape_tensor) or -1 in tuple(tensor.shape)
 
 
-def _set_input(profile: Any, tensor: Any, table: dict[str, Any]) -> None:
+def _set_input(profile: Any, tensor: Any, described: OptimizationProfile) -> None:
     name = tensor.name
     kind = "values" if tensor.is_shape_tensor else "shapes"
-    if name not in table[kind]:
-        raise _explain_missing(name, kind, table["name"])
-    points = read_points(table[kind][name])
+    table: Mapping[str, ShapeRange | ValueRange] = getattr(described, kind)
+    if name not in table:
+        raise _explain_missing(name, kind, described.name)
+    points = [table[name].at(point) for point in POINTS]
     try:
         if tensor.is_shape_tensor:
             profile.set_shape_input(name, *points)
@@ -53,7 +55,7 @@ def _set_input(profile: Any, tensor: Any, table: dict[str, Any]) -> None:
             profile.set_shape(name, *points)
     except RuntimeError as error:
         raise OptimizationProfileError(
-            f"TensorRT refuses the {kind} {table[kind][name]} for input {name!r}, which the "
+            f"TensorRT refuses the {kind} {table[name]} for input {name!r}, which the "
             f"model declares as {tuple(tensor.shape)}: {error}"
         ) from error
 

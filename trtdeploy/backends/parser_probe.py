@@ -14,7 +14,7 @@ from trtdeploy.backends.trt_module import find_network_flags, name_product, reso
 def ask_parser(trt: Any, request: CompileRequest) -> dict[str, Any]:
     """Parse the model and return a ``ParserAnswer`` as plain data.
 
-    ``request.fp32_nodes`` is not used; ``request.recipe`` neither: parsing needs no config.
+    Of ``request.spec`` nothing is used: parsing needs no config.
 
     Raises:
         NotPossibleError: TensorRT does not start on this machine.

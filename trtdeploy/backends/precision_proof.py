@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
+from trtdeploy.backends.request import PrecisionProof
 from trtdeploy.core.errors import CompileError
 
 LOW_TYPES = {"float16": "HALF", "bfloat16": "BF16", "int8": "INT8", "float8e4m3fn": "FP8"}
@@ -27,7 +29,7 @@ _KERNEL_OPERANDS = re.compile(r"(f32|f16|bf16|i8|e4m3)(?:f32|f16|bf16|i8|i32|e4m
 """E.g. ``f16f16`` in sm80_xmma_gemm_f16f16_f16f32_f32: operands, then result."""
 
 
-def prove_from_network(counts: dict[str, int], low_dtype: str) -> dict[str, Any]:
+def prove_from_network(counts: dict[str, int], low_dtype: str) -> PrecisionProof:
     """Judge a strongly typed network: the compiler may not change its types.
 
     Args:
@@ -39,12 +41,12 @@ def prove_from_network(counts: dict[str, int], low_dtype: str) -> dict[str, Any]
     """
     if low_dtype and LOW_TYPES[low_dtype] not in counts:
         raise _explain_loss("the strongly typed network", low_dtype, counts)
-    return {"proven_by": "strongly typed network", "layers": dict(sorted(counts.items()))}
+    return PrecisionProof("strongly typed network", dict(sorted(counts.items())))
 
 
 def prove_from_inspector(
-    text: str, low_dtype: str, network_proof: dict[str, Any]
-) -> dict[str, Any]:
+    text: str, low_dtype: str, network_proof: PrecisionProof | None
+) -> PrecisionProof:
     """Judge a finished engine by its inspector's JSON.
 
     A layer's type is read from its weights, else from the name of its kernel, else from its
@@ -54,21 +56,22 @@ def prove_from_inspector(
     Args:
         text: What ``get_engine_information`` returned.
         low_dtype: Label of the type that must occur; empty for none.
-        network_proof: Of a strongly typed network, for engines that show no types; else empty.
+        network_proof: Of a strongly typed network, for engines that show no types; else None.
 
     Raises:
         CompileError: Every layer shows its type and none is ``low_dtype``.
     """
     layers = read_layer_types(text)
     counts = dict(Counter(kind for _, kind in layers))
-    proof = {"proven_by": "engine inspector", "layers": counts, "per_layer": dict(layers)}
+    proof = PrecisionProof("engine inspector", counts, dict(layers))
     if not low_dtype or LOW_TYPES[low_dtype] in counts:
         return proof
     if layers and _UNKNOWN not in counts:
         raise _explain_loss("the finished engine", low_dtype, counts)
     if network_proof:
-        return {**proof, **network_proof}
-    return {**proof, "proven_by": f"nothing: no layer shows {low_dtype}, some show no type"}
+        return replace(network_proof, per_layer=proof.per_layer)
+    unseen = f"nothing: no layer shows {low_dtype}, some show no type"
+    return replace(proof, proven_by=unseen)
 
 
 def read_layer_types(text: str) -> list[tuple[str, str]]:

@@ -25,8 +25,8 @@ def apply_weak_typing(trt: Any, config: Any, network: Any, request: CompileReque
     """
     if request.weak_flags is None:
         raise NotPossibleError(
-            f"recipe {request.recipe} needs a strongly typed network; this {name_product(trt)} "
-            "network would be weakly typed",
+            f"recipe {request.spec.recipe} needs a strongly typed network; this "
+            f"{name_product(trt)} network would be weakly typed",
             hint="Use fp16 or int8 here, or a strongly typed network of TensorRT 10 or newer.",
         )
     flags = list(request.weak_flags)

@@ -92,7 +92,7 @@ def _print_result(result: BuildResult, error: TrtdeployError | None) -> None:
             ("report", result.folder / "report.html"),
             ("parity", result.parity_verdict),
             ("outlook", _describe_outlook(result)),
-            ("assumed", "\n".join(result.manifest.get("shape_notes", []))),
+            ("assumed", "\n".join(result.manifest.shape_notes)),
             ("status", "already there, nothing to do (--rebuild forces)" if result.reused else ""),
             ("next", result.next_step),
         ]
@@ -106,11 +106,11 @@ def _print_result(result: BuildResult, error: TrtdeployError | None) -> None:
 
 def _describe_outlook(result: BuildResult) -> str:
     """Return what to expect of a quantized build: its speed, and whether it may be shipped."""
-    quantization = result.manifest.get("quantization")
+    quantization = result.manifest.quantization
     if quantization is None:
         return ""
-    text = str(quantization["audit"]["verdict"])
-    if (quantization["calibration"] or {}).get("is_synthetic"):
+    text = quantization.audit.verdict
+    if quantization.is_synthetic:
         text += "\nCalibrated with made-up inputs: do not ship. Give real ones with --calib."
     return text
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict
 
 from trtdeploy.cli import options
 from trtdeploy.cli.output import OutputFormat, format_rows, sink
@@ -22,11 +22,10 @@ def doctor(output: options.Output = OutputFormat.HUMAN) -> None:
     Also what is missing for the rest. Only looks: no GPU library is loaded.
     """
     sink.format = output
-    from trtdeploy.backends.installed import INSTALL
+    from trtdeploy.backends.installed import INSTALL, describe_environment
     from trtdeploy.backends.local_gpu import find_local_gpu
     from trtdeploy.config.loading import list_deploy_profiles, load_deploy_profile
     from trtdeploy.core.errors import MissingDependencyError
-    from trtdeploy.pipeline.environment import describe_environment
     from trtdeploy.pipeline.target import judge_ability
 
     environment = describe_environment()
@@ -35,21 +34,21 @@ def doctor(output: options.Output = OutputFormat.HUMAN) -> None:
     for name in list_deploy_profiles():
         resolved = load_deploy_profile(name)
         try:
-            ability = judge_ability(resolved, resolved.source_path, find_gpu=lambda: gpu)
+            ability = judge_ability(resolved, resolved.source, find_gpu=lambda: gpu)
             possible = ability.possible
             verdicts["builds" if possible else "prepares"].append(name)
         except MissingDependencyError:
             verdicts["needs a package"].append(name)
-    packages: dict[str, Any] = environment["packages"]
+    packages = environment.packages
     missing = {name: INSTALL[name] for name in _USE if name not in packages}
     payload = {
-        "environment": environment,
+        "environment": asdict(environment),
         "gpu": None if gpu is None else {"name": gpu.name, "sm": gpu.compute_capability},
         "profiles": verdicts,
         "missing": missing,
     }
     rows: list[tuple[str, object]] = [
-        ("trtdeploy", f"{environment['trtdeploy']}, Python {environment['python']}"),
+        ("trtdeploy", f"{environment.trtdeploy}, Python {environment.python}"),
         (
             "GPU",
             f"{gpu.name} (compute capability {gpu.compute_capability})" if gpu else "none found",

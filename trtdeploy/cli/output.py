@@ -15,7 +15,7 @@ from trtdeploy.cli.text_width import find_width, fit_text
 
 if TYPE_CHECKING:
     from trtdeploy.core.errors import TrtdeployError
-    from trtdeploy.pipeline.progress import ProgressEvent
+    from trtdeploy.core.steps import ProgressEvent
 
 _NARROWEST_VALUE = 20
 _BAR_WIDTH = 16

@@ -77,11 +77,10 @@ def parity(
 def _print_report(report: ParityReport, junit_file: Path | None) -> None:
     from trtdeploy.core.files import save_text
     from trtdeploy.report.console import render_parity_console
-    from trtdeploy.report.json_document import dump_document
+    from trtdeploy.report.json_document import clean_value, dump_document
     from trtdeploy.report.junit import render_parity_junit
-    from trtdeploy.report.loading import clean_parity
 
-    shown = clean_parity(report)
+    shown = clean_value(type(report), report)
     sink.data(render_parity_console(shown), dump_document(shown))
     if junit_file is not None:
         save_text(junit_file, render_parity_junit(shown))
@@ -89,7 +88,7 @@ def _print_report(report: ParityReport, junit_file: Path | None) -> None:
 
 
 def _make_observer() -> Observer:
-    from trtdeploy.pipeline.progress import ProgressEvent
+    from trtdeploy.core.steps import ProgressEvent
 
     started = time.monotonic()
 

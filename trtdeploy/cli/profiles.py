@@ -96,6 +96,8 @@ def _show_device(name: str) -> None:
 
 
 def _show(name: str, overrides: tuple[str, ...]) -> None:
+    from pydantic_core import to_jsonable_python
+
     from trtdeploy.config.loading import load_deploy_profile
 
     resolved = load_deploy_profile(name, overrides)
@@ -103,7 +105,7 @@ def _show(name: str, overrides: tuple[str, ...]) -> None:
         "profile": resolved.profile.model_dump(mode="json", exclude_defaults=True),
         "device": resolved.device.model_dump(mode="json", exclude_defaults=True),
     }
-    sink.data(_format_yaml(data), resolved.to_dict())
+    sink.data(_format_yaml(data), to_jsonable_python(resolved))
 
 
 def _format_yaml(data: dict[str, Any]) -> str:

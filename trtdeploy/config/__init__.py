@@ -12,7 +12,6 @@ from trtdeploy.config.loading import (
     list_devices,
     load_deploy_profile,
     load_device,
-    restore_deploy_profile,
 )
 from trtdeploy.config.optimization_profile import (
     ShapeResolution,
@@ -51,5 +50,4 @@ __all__ = [
     "parse_shape_table",
     "resolve_optimization_profiles",
     "resolve_shapes",
-    "restore_deploy_profile",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,7 @@ from trtdeploy.config.documents import (
 from trtdeploy.config.shape_request import ShapeRequest, build_shape_requests
 from trtdeploy.config.shape_table import ShapeTable
 from trtdeploy.config.shipped import Kind, describe_file, find_config_file, list_shipped
-from trtdeploy.config.validation_text import Model, validate_document
+from trtdeploy.config.validation_text import validate_document
 from trtdeploy.config.yaml_text import load_yaml_mapping
 from trtdeploy.core.errors import DeployProfileError, UsageError
 
@@ -34,14 +34,14 @@ class ResolvedProfile:
     Attributes:
         profile: The validated profile, parents and overrides applied.
         device: Its device.
-        source_path: File it was read from.
+        source: File it was read from.
         parents: Files it extends, nearest first.
         overrides: ``--set`` texts, in order.
     """
 
     profile: DeployProfile
     device: DeviceSpec
-    source_path: Path
+    source: Path
     parents: tuple[Path, ...] = ()
     overrides: tuple[str, ...] = ()
 
@@ -54,15 +54,18 @@ class ResolvedProfile:
         """Return one request per optimization profile, with ``given`` (the CLI's) on top."""
         return build_shape_requests(self.profile, given)
 
-    def to_dict(self) -> dict[str, object]:
-        """Return plain data for a manifest; ``restore_deploy_profile`` reads it back."""
-        return {
-            "profile": self.profile.model_dump(mode="json"),
-            "device": self.device.model_dump(mode="json"),
-            "source": str(self.source_path),
-            "parents": [str(path) for path in self.parents],
-            "overrides": list(self.overrides),
-        }
+    def require_sound(self, label: str) -> None:
+        """Refuse a profile that was read from a manifest, where its parts do not go together.
+
+        Args:
+            label: How the message calls the place, e.g. the manifest's path.
+
+        Raises:
+            DeployProfileError: All combinations that cannot work, one per line.
+        """
+        problems = find_combination_problems(self.profile, self.device)
+        if problems:
+            raise DeployProfileError("\n".join(f"{label}: {problem}" for problem in problems))
 
 
 def list_deploy_profiles() -> tuple[str, ...]:
@@ -159,48 +162,6 @@ def _find_problems(path: Path, overrides: Sequence[str]) -> tuple[str, ...] | No
         return find_combination_problems(*_validate(merged, path, describe_file(path)))
     except (DeployProfileError, UsageError):
         return None
-
-
-def restore_deploy_profile(data: Mapping[str, object], label: str) -> ResolvedProfile:
-    """Return the resolved profile that ``ResolvedProfile.to_dict`` wrote into a manifest.
-
-    Args:
-        data: The plain data.
-        label: How messages call the place, e.g. the manifest's path.
-
-    Raises:
-        DeployProfileError: The data is not what ``to_dict`` writes, or was edited wrongly.
-    """
-    profile, problems = _restore(DeployProfile, data.get("profile"), f"{label}: profile")
-    device, device_problems = _restore(DeviceSpec, data.get("device"), f"{label}: device")
-    if profile is None or device is None:
-        raise DeployProfileError("\n".join((*problems, *device_problems)))
-    _require_sound_combination(profile, device, label)
-    return ResolvedProfile(
-        profile,
-        device,
-        Path(str(data.get("source", ""))),
-        tuple(Path(text) for text in _read_texts(data.get("parents"))),
-        _read_texts(data.get("overrides")),
-    )
-
-
-def _restore(model: type[Model], data: object, label: str) -> tuple[Model | None, tuple[str, ...]]:
-    if not isinstance(data, Mapping):
-        return None, (f"{label}: missing",)
-    merged = MergedDocument()
-    merged.add(Document(label, Path(), data))
-    return validate_document(model, merged, label, {})
-
-
-def _read_texts(value: object) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list) else ()
-
-
-def _require_sound_combination(profile: DeployProfile, device: DeviceSpec, label: str) -> None:
-    problems = find_combination_problems(profile, device)
-    if problems:
-        raise DeployProfileError("\n".join(f"{label}: {problem}" for problem in problems))
 
 
 def _read_override(text: str) -> Document:

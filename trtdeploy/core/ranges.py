@@ -59,7 +59,7 @@ class OptimizationProfile:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> OptimizationProfile:
-        """Read what ``to_dict`` wrote.
+        """Read plain data of the same shape.
 
         Raises:
             KeyError: A part is missing.
@@ -73,14 +73,6 @@ class OptimizationProfile:
             shapes={name: ShapeRange(*points) for name, points in shapes.items()},
             values={name: ValueRange(*points) for name, points in values.items()},
         )
-
-    def to_dict(self) -> dict[str, object]:
-        """Return plain lists and dicts, as manifests store them."""
-        return {
-            "name": self.name,
-            "shapes": {k: {p: list(v.at(p)) for p in POINTS} for k, v in self.shapes.items()},
-            "values": {k: {p: list(v.at(p)) for p in POINTS} for k, v in self.values.items()},
-        }
 
 
 def _read_points(table: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:

@@ -6,12 +6,11 @@ import importlib
 from typing import Any, Final
 
 from trtdeploy.core.errors import MissingDependencyError, UsageError
+from trtdeploy.core.steps import ProgressCallback, StepRunner, ignore_progress
 from trtdeploy.export.framework_import import import_framework
 from trtdeploy.export.request import ExportRequest
 from trtdeploy.export.result import ExportResult
 from trtdeploy.export.sources import Kind, SourceName, parse_source
-from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
-from trtdeploy.pipeline.steps import StepRunner
 
 INSTALL: Final = "pip install 'trtdeploy[export]'"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from trtdeploy.config.axis_roles import find_dynamic_axes
 from trtdeploy.core.errors import UsageError
+from trtdeploy.core.steps import ProgressCallback, StepRunner, ignore_progress
 from trtdeploy.export.exporting import refuse_options
 from trtdeploy.export.file_output import open_output_file
 from trtdeploy.export.onnx_blockers import REPAIRED, TRAINING, check_file, refuse_blockers
@@ -28,8 +29,6 @@ from trtdeploy.graph.index import build_index
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.model import OnnxModel, walk_nodes
 from trtdeploy.graph.saving import save_model
-from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
-from trtdeploy.pipeline.steps import StepRunner
 
 _TRAINING_SETTING = "training=inference"
 _NAMED = 3

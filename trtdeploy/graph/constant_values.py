@@ -35,7 +35,7 @@ def read_constant(
     if weight is not None:
         if weight.stored_bytes > limit_bytes:
             return None
-        stored = TensorProto(name=name, data_type=weight.stored_as.value, dims=tensor.dims)
+        stored = TensorProto(name=name, data_type=weight.stored_as.code, dims=tensor.dims)
         stored.raw_data = b"".join(bytes(chunk) for chunk in weight.iterate_bytes())
         tensor = stored
     try:

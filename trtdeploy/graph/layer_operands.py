@@ -48,7 +48,7 @@ def find_layer_weight(scope: Scope, node: NodeProto) -> LayerWeight | None:
     if node.domain not in ONNX_DOMAINS or len(node.input) <= WEIGHT_SLOT:
         return None
     tensor = scope.initializers.get(node.input[WEIGHT_SLOT])
-    if tensor is None or tensor.data_type != DType.FLOAT32.value or not math.prod(tensor.dims):
+    if tensor is None or tensor.data_type != DType.FLOAT32.code or not math.prod(tensor.dims):
         return None
     rank = len(tensor.dims)
     if node.op_type == "ConvTranspose" and rank >= _LEAST_CONVOLUTION_RANK:

@@ -84,7 +84,7 @@ def _take_apart(model: OnnxModel) -> tuple[ModelProto, list[_Heavy]]:
             continue
         header = TensorProto()
         header.CopyFrom(tensor)
-        header.data_type = weight.stored_as.value
+        header.data_type = weight.stored_as.code
         heavy.append((header, weight))
     del shell.graph.initializer[:]
     shell.graph.initializer.extend(light)

@@ -101,7 +101,7 @@ def _fold_shape_arithmetic(proto: ModelProto, sizes: Mapping[str, Sizes], opset:
     return True
 
 
-_INTEGER_CODES = frozenset({DType.INT32.value, DType.INT64.value})
+_INTEGER_CODES = frozenset({DType.INT32.code, DType.INT64.code})
 
 
 def _compute(
@@ -162,7 +162,7 @@ def _divide(_: NodeProto, operands: list[Integers]) -> Integers:
 
 
 def _cast(node: NodeProto, operands: list[Integers]) -> Integers:
-    types = {DType.INT32.value: np.int32, DType.INT64.value: np.int64}
+    types = {DType.INT32.code: np.int32, DType.INT64.code: np.int64}
     wanted = types.get(integer_of(node, "to", 0))
     if wanted is None:
         raise ValueError("no integer any more")

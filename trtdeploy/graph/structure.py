@@ -28,7 +28,7 @@ def _describe(model: OnnxModel) -> bytes:
     for tensor in graph.initializer:
         weight = model.weights.get(tensor.name)
         if weight is not None:
-            tensor.data_type = weight.stored_as.value
+            tensor.data_type = weight.stored_as.code
     return graph.SerializeToString(deterministic=True)
 
 

@@ -6,12 +6,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from trtdeploy.backends.plan_header import PlanHeader, read_plan_header
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import InputError, ModelFileError
 from trtdeploy.core.tensors import format_shape
 from trtdeploy.pipeline.folder_files import is_intact
-from trtdeploy.pipeline.manifest import load_manifest
+from trtdeploy.pipeline.manifest import BuiltFolder, load_manifest
 
 
 def inspect_path(path: Path) -> dict[str, Any]:
@@ -55,36 +57,35 @@ def _inspect_engine(path: Path, header: PlanHeader) -> dict[str, Any]:
 
 def _inspect_folder(folder: Path) -> dict[str, Any]:
     manifest = load_manifest(folder)
-    engine = manifest.get("engine")
+    engine, resolved, precision = manifest.engine, manifest.profile, manifest.precision
     facts: dict[str, Any] = {
         "kind": "output folder",
         "path": str(folder),
-        "status": manifest["status"],
-        "created": manifest.get("created"),
-        "source": manifest["source"],
-        "deploy_profile": manifest["profile"].get("profile", {}),
-        "device": manifest["profile"].get("device", {}).get("title"),
-        "typed_model": manifest["typed_model"],
+        "status": manifest.status,
+        "created": manifest.created.isoformat(),
+        "source": manifest.source,
+        "deploy_profile": resolved.profile,
+        "device": resolved.device.title,
+        "typed_model": manifest.typed_model,
         "engine": engine,
-        "is_intact": is_intact(folder, manifest),
-        "precision": manifest["precision"].get("counts"),
-        "constants": manifest["precision"].get("constants"),
-        "optimization_profiles": manifest["optimization_profiles"],
-        "steps": manifest["steps"],
-        "environment": manifest.get("environment"),
+        "is_intact": is_intact(BuiltFolder(folder, manifest)),
+        "precision": precision.counts,
+        "constants": precision.constants,
+        "optimization_profiles": manifest.optimization_profiles,
+        "steps": manifest.steps,
+        "environment": manifest.environment,
     }
-    engine_path = folder / engine["file"] if engine else None
+    engine_path = folder / engine.file if engine else None
     if engine_path is not None and engine_path.suffix == ".engine" and engine_path.is_file():
         header = read_plan_header(engine_path)
         facts["plan"] = _inspect_engine(engine_path, header) if header else None
-    return facts
+    return dict(to_jsonable_python(facts))
 
 
 def _inspect_onnx(path: Path) -> dict[str, Any]:
     # onnx is only needed here, and costs more than the rest of the command
     from trtdeploy.graph.loading import load_model
     from trtdeploy.graph.model import walk_nodes
-    from trtdeploy.pipeline.manifest import describe_tensors
     from trtdeploy.pipeline.model_inputs import describe_inputs
 
     model = load_model(path)
@@ -97,8 +98,8 @@ def _inspect_onnx(path: Path) -> dict[str, Any]:
         "opset": model.opset,
         "ir_version": model.proto.ir_version,
         "producer": f"{model.proto.producer_name} {model.proto.producer_version}".strip(),
-        "inputs": describe_tensors(describe_inputs(model)),
-        "outputs": describe_tensors(model.output_specs()),
+        "inputs": to_jsonable_python(describe_inputs(model)),
+        "outputs": to_jsonable_python(model.output_specs()),
         "shapes": {s.name: format_shape(s.shape) for s in model.input_specs()},
         "nodes": sum(operators.values()),
         "operators": dict(operators.most_common()),

@@ -10,5 +10,5 @@ from trtdeploy.core.dtypes import DType
 
 def to_numpy_dtype(dtype: DType) -> np.dtype[np.generic]:
     """Return numpy's type for an element type (that of ml_dtypes where numpy has none)."""
-    found: np.dtype[np.generic] = helper.tensor_dtype_to_np_dtype(dtype.value)
+    found: np.dtype[np.generic] = helper.tensor_dtype_to_np_dtype(dtype.code)
     return found

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from trtdeploy.core.errors import InputError
 from trtdeploy.core.files import compute_sha256
 from trtdeploy.graph.model import OnnxModel
@@ -41,5 +43,5 @@ def hash_data(path: Path) -> str:
 
 def compute_build_key(parts: dict[str, Any]) -> str:
     """Return a SHA-256 over everything that decides the result, in canonical JSON."""
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
+    text = json.dumps(to_jsonable_python(parts), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

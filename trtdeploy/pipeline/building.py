@@ -7,25 +7,28 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from trtdeploy.backends.installed import Environment, describe_environment
 from trtdeploy.config.loading import ResolvedProfile, load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_shapes
 from trtdeploy.core.errors import InputError, ModelFileError, UsageError
 from trtdeploy.core.number_formats import INT8
 from trtdeploy.core.ranges import OptimizationProfile
+from trtdeploy.core.steps import ProgressCallback, StepRunner, ignore_progress
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.saving import save_model
 from trtdeploy.pipeline.build_key import compute_build_key, hash_data, hash_model
 from trtdeploy.pipeline.compiling import ENGINE_NAME, compile_folder
-from trtdeploy.pipeline.environment import describe_environment
 from trtdeploy.pipeline.finding_text import describe_finding
 from trtdeploy.pipeline.folder_files import is_intact
 from trtdeploy.pipeline.manifest import (
+    BuiltFolder,
+    DataRecord,
+    Manifest,
     describe_file,
-    describe_tensors,
     load_manifest,
+    read_clock,
     save_manifest,
-    take_report,
 )
 from trtdeploy.pipeline.measuring import measure_ranges
 from trtdeploy.pipeline.model_inputs import describe_inputs
@@ -33,7 +36,6 @@ from trtdeploy.pipeline.output_folder import MANIFEST_NAME, check_replaceable, o
 from trtdeploy.pipeline.parity_request import ParityRequest, SessionOpener
 from trtdeploy.pipeline.parity_step import check_built_parity, is_device_here, skip_parity
 from trtdeploy.pipeline.preflight import run_preflight, summarize
-from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
 from trtdeploy.pipeline.quantizing import (
     Calibration,
     calibrate,
@@ -43,14 +45,13 @@ from trtdeploy.pipeline.quantizing import (
 from trtdeploy.pipeline.reproduce import render_reproduce_script
 from trtdeploy.pipeline.request import BuildRequest
 from trtdeploy.pipeline.result import ENGINE, PREPARED, BuildResult
-from trtdeploy.pipeline.steps import StepRunner
 from trtdeploy.pipeline.target import CompileAbility, judge_ability
 from trtdeploy.pipeline.typing_source import TypingSource
 from trtdeploy.precision.calibration.document import CALIBRATION_NAME, save_statistics
 from trtdeploy.precision.typed_model import apply_recipe
 from trtdeploy.precision.typing_options import TypingOptions
 from trtdeploy.preflight.report import CheckReport
-from trtdeploy.report.json_document import SCHEMA_VERSION, dump_document
+from trtdeploy.report.document import SourceModel, TypedModelFile
 from trtdeploy.report.writing import write_reports
 
 MODEL_NAME = "model.onnx"
@@ -66,11 +67,11 @@ class _Inputs:
     resolved: ResolvedProfile
     options: TypingOptions
     model: OnnxModel
-    source: dict[str, Any]
+    source: SourceModel
     profiles: tuple[OptimizationProfile, ...]
     notes: tuple[str, ...]
     check: CheckReport
-    environment: dict[str, Any]
+    environment: Environment
 
     @property
     def typing(self) -> TypingSource:
@@ -80,22 +81,20 @@ class _Inputs:
         )
 
     @cached_property
-    def data(self) -> tuple[dict[str, str], ...]:
+    def data(self) -> tuple[DataRecord, ...]:
         """Path and content hash of all sample inputs; read once, they may be gigabytes."""
-        return tuple(
-            {"path": str(path), "sha256": hash_data(path)} for path in self.request.list_data()
-        )
+        return tuple(DataRecord(str(path), hash_data(path)) for path in self.request.list_data())
 
     @cached_property
     def key(self) -> str:
         """Equal keys mean equal results."""
         return compute_build_key(
             {
-                "source": self.source["sha256"],
-                "profile": {**self.resolved.to_dict(), "source": "", "parents": ""},
-                "shapes": [profile.to_dict() for profile in self.profiles],
+                "source": self.source.sha256,
+                "profile": replace(self.resolved, source=Path(), parents=()),
+                "shapes": self.profiles,
                 "pins": self.request.pins,
-                "data": [entry["sha256"] for entry in self.data],
+                "data": [entry.sha256 for entry in self.data],
                 "has_parity_data": self.request.data is not None,
                 "synthetic_calibration": self.request.synthetic_calibration,
                 "environment": self.environment,
@@ -152,16 +151,16 @@ def build_model(
     return _write_folder(target, inputs, ability, steps, open_engine)
 
 
-def _describe_source(model: OnnxModel) -> dict[str, Any]:
-    return {
-        "file": model.path.name,
-        "sha256": hash_model(model),
-        "opset": model.opset,
-        "ir_version": model.proto.ir_version,
-        "nodes": len(model.graph.node),
-        "inputs": describe_tensors(describe_inputs(model)),
-        "outputs": describe_tensors(model.output_specs()),
-    }
+def _describe_source(model: OnnxModel) -> SourceModel:
+    return SourceModel(
+        file=model.path.name,
+        sha256=hash_model(model),
+        opset=model.opset,
+        ir_version=model.proto.ir_version,
+        nodes=len(model.graph.node),
+        inputs=describe_inputs(model),
+        outputs=model.output_specs(),
+    )
 
 
 def _require_buildable(model: OnnxModel, check: CheckReport) -> None:
@@ -183,9 +182,9 @@ def _find_earlier(target: Path, key: str, ability: CompileAbility) -> BuildResul
         manifest = load_manifest(target)
     except InputError:
         return None  # written by another version: it will be replaced
-    found = manifest.get("status")
-    enough = found == ENGINE or (found == PREPARED and not ability.possible)
-    if manifest.get("key") != key or not enough or not is_intact(target, manifest):
+    found = manifest.status
+    enough = found == ENGINE or not ability.possible
+    if manifest.key != key or not enough or not is_intact(BuiltFolder(target, manifest)):
         return None
     if found == ENGINE:
         return BuildResult(target, ENGINE, True, "", "", manifest)
@@ -207,7 +206,7 @@ def _holds_engine(target: Path) -> bool:
     if (target / ENGINE_NAME).exists():
         return True
     try:
-        return bool(load_manifest(target)["status"] == ENGINE)  # ONNX Runtime's is the typed model
+        return load_manifest(target).status == ENGINE  # ONNX Runtime's is the typed model
     except InputError:
         return False
 
@@ -220,27 +219,25 @@ def _write_folder(
     open_engine: SessionOpener | None,
 ) -> BuildResult:
     with open_output_folder(target) as folder:
-        calibration = calibrate(inputs.typing, inputs.source["sha256"], steps)
+        calibration = calibrate(inputs.typing, inputs.source.sha256, steps)
         manifest = _prepare(folder, inputs, calibration, steps)
         if ability.possible:
-            compile_folder(folder, target, manifest, inputs.resolved, steps)
+            manifest = compile_folder(folder, target, manifest, steps)
         else:
             steps.skip("compile", ability.reason)
-        _write_script(folder, inputs, manifest)
+        manifest = replace(manifest, reproduce=_write_script(folder, inputs))
         if inputs.request.check_parity:
             save_manifest(folder, manifest, steps)  # an engine is loaded by its manifest
-            asked = _ask_parity(folder, inputs, manifest, open_engine)
-            check_built_parity(asked, manifest, steps)
+            parity = check_built_parity(_ask_parity(folder, inputs, manifest, open_engine), steps)
         else:
-            skip_parity("--no-parity was given", manifest, steps)
-        save_manifest(folder, manifest, steps)
-        write_reports(folder, take_report(manifest))
-    status = str(manifest["status"])
-    return BuildResult(target, status, False, ability.reason, ability.next_step, manifest)
+            parity = skip_parity("--no-parity was given", steps)
+        manifest = save_manifest(folder, replace(manifest, parity=parity), steps)
+        write_reports(folder, manifest)
+    return BuildResult(target, manifest.status, False, ability.reason, ability.next_step, manifest)
 
 
 def _ask_parity(
-    folder: Path, inputs: _Inputs, manifest: dict[str, Any], open_engine: SessionOpener | None
+    folder: Path, inputs: _Inputs, manifest: Manifest, open_engine: SessionOpener | None
 ) -> ParityRequest:
     request = ParityRequest.from_profile(
         inputs.model,
@@ -250,7 +247,7 @@ def _ask_parity(
         inputs.profiles,
     )
     request = replace(request, is_ours=True, **_choose_samples(inputs))
-    if open_engine is None or not is_device_here(inputs.resolved, manifest):
+    if open_engine is None or not is_device_here(manifest.profile, manifest.status):
         return request
     return replace(request, open_engine=partial(open_engine, folder))
 
@@ -268,19 +265,20 @@ def _choose_samples(inputs: _Inputs) -> dict[str, Any]:
     return {"data": samples[0], "most_samples": _PARITY_SAMPLES, "on_nonfinite": nonfinite}
 
 
-def _write_script(folder: Path, inputs: _Inputs, manifest: dict[str, Any]) -> None:
+def _write_script(folder: Path, inputs: _Inputs) -> str:
+    """Write ``reproduce.sh``; return the command in it."""
     text = render_reproduce_script(
         inputs.request, inputs.source, inputs.profiles, inputs.environment
     )
-    manifest["reproduce"] = text.rstrip().splitlines()[-1].removesuffix(' "$@"')
     script = folder / "reproduce.sh"
     script.write_text(text, encoding="utf-8")
     script.chmod(0o755)
+    return text.rstrip().splitlines()[-1].removesuffix(' "$@"')
 
 
 def _prepare(
     folder: Path, inputs: _Inputs, calibration: Calibration | None, steps: StepRunner
-) -> dict[str, Any]:
+) -> Manifest:
     """Write the typed model; return the manifest of a folder that is ready to be compiled."""
     with steps.run("type") as step:
         ranges = measure_ranges(inputs.typing)
@@ -297,27 +295,32 @@ def _prepare(
                 calibration.statistics, folder / CALIBRATION_NAME, calibration.methods,
                 inputs.options.recipe.quantized or INT8,
             )  # fmt: skip
+    return Manifest(
+        status=PREPARED,
+        created=read_clock(),
+        key=inputs.key,
+        source=inputs.source,
+        typed_model=_describe_typed_model(path, typed.model),
+        engine=None,
+        profile=inputs.resolved,
+        pins=inputs.request.pins,
+        data=inputs.data,
+        optimization_profiles=inputs.profiles,
+        shape_notes=inputs.notes,
+        precision=typed.plan.summarize(ranges_measured=ranges is not None),
+        quantization=quantization,
+        check=inputs.check,
+        compile=None,
+        steps=(),
+        environment=inputs.environment,
+    )
+
+
+def _describe_typed_model(path: Path, model: OnnxModel) -> TypedModelFile:
     data_file = path.with_name(path.name + ".data")
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "status": PREPARED,
-        "key": inputs.key,
-        "source": inputs.source,
-        "typed_model": {
-            **describe_file(path, *([data_file] if data_file.exists() else [])),
-            "opset": typed.model.opset,
-            "ir_version": typed.model.proto.ir_version,
-            "changes": list(typed.model.changes),
-        },
-        "engine": None,
-        "profile": inputs.resolved.to_dict(),
-        "pins": list(inputs.request.pins),
-        "data": list(inputs.data),
-        "optimization_profiles": [p.to_dict() for p in inputs.profiles],
-        "shape_notes": list(inputs.notes),
-        "precision": {**typed.plan.to_dict(), "ranges_measured": ranges is not None},
-        "quantization": None if quantization is None else dump_document(quantization),
-        "check": inputs.check.to_dict(),
-        "compile": None,
-        "environment": inputs.environment,
-    }
+    return TypedModelFile(
+        **vars(describe_file(path, *([data_file] if data_file.exists() else []))),
+        opset=model.opset,
+        ir_version=model.proto.ir_version,
+        changes=tuple(model.changes),
+    )

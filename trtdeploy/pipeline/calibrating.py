@@ -221,7 +221,7 @@ def _expose_values(request: CalibrationRequest) -> OnnxModel:
         del probed.graph.output[:]
     for name in computed:
         dtype = main.types.get(name, DType.FLOAT32)
-        probed.graph.output.append(helper.make_tensor_value_info(name, dtype.value, None))
+        probed.graph.output.append(helper.make_tensor_value_info(name, dtype.code, None))
     DropUnreadNodesPass()(probed)
     DropUnusedConstantsPass()(probed)
     return probed

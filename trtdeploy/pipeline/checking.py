@@ -10,7 +10,8 @@ from pathlib import Path
 from trtdeploy.backends.compile_process import ask_installed_parser
 from trtdeploy.backends.installed import is_installed
 from trtdeploy.backends.parser_answer import ParserAnswer
-from trtdeploy.backends.request import TENSORRT, TENSORRT_RTX, CompileRequest
+from trtdeploy.backends.request import TENSORRT, TENSORRT_RTX, CompileRequest, EngineSpec
+from trtdeploy.config.deploy_profile import BuildSection
 from trtdeploy.config.loading import load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_shapes
 from trtdeploy.config.shape_table import ShapeTable
@@ -95,7 +96,13 @@ def _ask(typed: OnnxModel, backend: str) -> ParserAnswer | None:
         typed_path = Path(folder) / "model.onnx"
         save_model(typed, typed_path)
         operators = tuple(sorted({node.op_type for node in walk_nodes(typed.graph)}))
-        request = CompileRequest(backend, str(typed_path), "", parse_only=True, operators=operators)
+        request = CompileRequest(
+            spec=EngineSpec(backend),
+            options=BuildSection(),
+            model_path=str(typed_path),
+            parse_only=True,
+            operators=operators,
+        )
         try:
             return ask_installed_parser(request)
         except (MissingDependencyError, NotPossibleError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from trtdeploy.core.errors import InputError
 from trtdeploy.pipeline.manifest import load_manifest
@@ -29,19 +28,9 @@ def estimate_compile_s(target: Path, source_sha256: str) -> float | None:
             manifest = load_manifest(folder)
         except (InputError, OSError):
             continue  # somebody else's folder
-        seconds = (
-            _find_seconds(manifest) if manifest["source"].get("sha256") == source_sha256 else 0
-        )
-        if seconds > 0:
+        seconds = sum(step.seconds for step in manifest.steps if step.name == "compile")
+        if manifest.source.sha256 == source_sha256 and seconds > 0:
             found = seconds
             if folder == target:
                 break
     return found
-
-
-def _find_seconds(manifest: dict[str, Any]) -> float:
-    for step in manifest["steps"]:
-        if isinstance(step, dict) and step.get("name") == "compile":
-            seconds = step.get("seconds")
-            return float(seconds) if isinstance(seconds, (int, float)) else 0.0
-    return 0.0

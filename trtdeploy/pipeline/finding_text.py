@@ -22,7 +22,7 @@ def render_report(report: CheckReport) -> str:
     """Return every finding as a paragraph, then the count and who was asked."""
     paragraphs = [_render(finding) for finding in report.findings]
     asked = f"Operators: {report.asked}. " if report.asked else ""
-    closing = f"{summarize(report)} for {report.target.engine_title} {report.target.recipe.name}"
+    closing = f"{summarize(report)} for {report.engine} {report.recipe}"
     return "\n\n".join([*paragraphs, textwrap.fill(f"{asked}{closing}", _WIDTH)])
 
 

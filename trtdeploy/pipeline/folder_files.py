@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from trtdeploy.core.errors import EngineFileError, InputError
 from trtdeploy.core.files import compute_sha256
+from trtdeploy.pipeline.manifest import BuiltFolder
+from trtdeploy.report.document import FolderFile
 
 
-def list_files(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Return the SHA-256 of every file that a manifest lists, by name."""
-    engine = manifest["engine"]
-    return {**manifest["typed_model"]["files"], **({} if engine is None else engine["files"])}
-
-
-def check_folder(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Compare typed model and engine with the manifest, which ``load_manifest`` returned.
+def check_folder(built: BuiltFolder) -> None:
+    """Compare typed model and engine with the manifest.
 
     Raises:
         EngineFileError: A file is missing or another one; the hint says how to make it again.
     """
-    check_typed_model(folder, manifest)
-    if manifest["engine"] is not None:
-        check_files(folder, manifest["engine"]["files"], format_recompile(folder))
+    check_typed_model(built)
+    if built.manifest.engine is not None:
+        check_files(built.path, built.manifest.engine.files, built.recompile)
 
 
-def check_typed_model(folder: Path, manifest: Mapping[str, Any]) -> None:
+def check_typed_model(built: BuiltFolder) -> None:
     """Compare the typed model alone; see ``check_folder``."""
-    source, profile = manifest["source"]["file"], manifest["profile"]["profile"]["name"]
-    remedy = format_rebuild(folder, source, profile)
-    check_files(folder, manifest["typed_model"]["files"], remedy)
+    check_files(built.path, built.manifest.typed_model.files, built.rebuild)
 
 
-def is_intact(folder: Path, manifest: Mapping[str, Any]) -> bool:
+def is_intact(built: BuiltFolder) -> bool:
     """True when the files a manifest lists are there, with the contents it lists."""
     try:
-        check_folder(folder, manifest)
+        check_folder(built)
     except EngineFileError:
         return False
     return True
@@ -74,13 +66,13 @@ def check_hash(path: Path, found: str, expected: str, remedy: str) -> None:
         )
 
 
-def require_plain_files(folder: Path, names: Iterable[str]) -> None:
+def require_plain_files(folder: Path, files: Iterable[FolderFile]) -> None:
     """Refuse links and whatever else is no plain file; one that is missing is left to others.
 
     Raises:
         InputError: There is one.
     """
-    for name in sorted(names):
+    for name in sorted(name for file in files for name in file.files):
         path = folder / name
         if path.is_symlink() or (path.exists() and not path.is_file()):
             raise InputError(
@@ -92,16 +84,3 @@ def require_plain_files(folder: Path, names: Iterable[str]) -> None:
 def format_hint(remedy: str) -> str:
     """Return what to do about a damaged folder."""
     return f"Copy the folder again, or: {remedy}"
-
-
-def format_recompile(folder: Path) -> str:
-    """Return the command that compiles the typed model of a folder again."""
-    return f"trtdeploy build {shlex.quote(str(folder))} --rebuild"
-
-
-def format_rebuild(folder: Path, source: str, deploy_profile: str) -> str:
-    """Return the command that makes a folder again from its source model."""
-    return (
-        f"trtdeploy build {shlex.quote(source)} --profile {shlex.quote(deploy_profile)} "
-        f"--output-dir {shlex.quote(str(folder))} --rebuild"
-    )

@@ -10,8 +10,8 @@ from trtdeploy.config.optimization_profile import resolve_optimization_profiles
 from trtdeploy.config.shape_table import ShapeTable
 from trtdeploy.core.errors import UsageError
 from trtdeploy.graph.loading import load_model
-from trtdeploy.pipeline.folder_files import check_folder, list_files, require_plain_files
-from trtdeploy.pipeline.manifest import load_manifest
+from trtdeploy.pipeline.folder_files import check_folder, require_plain_files
+from trtdeploy.pipeline.manifest import BuiltFolder, load_manifest
 from trtdeploy.pipeline.model_inputs import describe_inputs
 from trtdeploy.pipeline.parity_request import ParityRequest, SessionOpener
 from trtdeploy.pipeline.parity_step import request_folder_parity
@@ -45,10 +45,10 @@ def request_parity(
                 f"{candidate} is an output folder, which has its profile and sizes already",
                 hint="Leave --profile, --set and the sizes out, or give the ONNX file in it.",
             )
-        manifest = load_manifest(candidate)
-        require_plain_files(candidate, list_files(manifest))
-        check_folder(candidate, manifest)
-        return request_folder_parity(candidate, manifest, load_model(reference), open_engine)
+        built = BuiltFolder(candidate, load_manifest(candidate))
+        require_plain_files(candidate, built.manifest.files)
+        check_folder(built)
+        return request_folder_parity(built, load_model(reference), open_engine)
     if not profile:
         raise UsageError(
             f"{candidate} is a bare model: which recipe and sizes is it for?",

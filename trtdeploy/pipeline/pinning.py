@@ -14,6 +14,7 @@ from trtdeploy.config.loading import load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_optimization_profiles
 from trtdeploy.config.recipe import Recipe, find_recipe
 from trtdeploy.core.arrays import Array, Feeds
+from trtdeploy.core.steps import ProgressCallback, ProgressEvent, StepRunner, ignore_progress
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.loading import load_model
 from trtdeploy.parity.border import Border
@@ -32,8 +33,6 @@ from trtdeploy.pipeline.pinning_report import PinningReport
 from trtdeploy.pipeline.pinning_request import PinRequest, read_target
 from trtdeploy.pipeline.pinning_samples import KnownRuns
 from trtdeploy.pipeline.pinning_subject import PinningSubject, prepare_subject
-from trtdeploy.pipeline.progress import ProgressCallback, ProgressEvent, ignore_progress
-from trtdeploy.pipeline.steps import StepRunner
 from trtdeploy.pipeline.typing_source import TypingSource
 from trtdeploy.precision.typing_options import TypingOptions
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from trtdeploy.core.steps import StepRunner
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.pinning.candidate import Candidate, PinningOutcome, list_nodes
@@ -17,7 +18,6 @@ from trtdeploy.pipeline.pinning_candidates import (
 )
 from trtdeploy.pipeline.pinning_reasons import ReasonFinder
 from trtdeploy.pipeline.quantizing import Calibration, measure_thresholds
-from trtdeploy.pipeline.steps import StepRunner
 from trtdeploy.pipeline.typing_source import TypingSource
 from trtdeploy.precision.pins import FP16, FP32
 from trtdeploy.precision.quantization.audit import audit_quantization

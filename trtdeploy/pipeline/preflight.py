@@ -50,7 +50,7 @@ def add_size_findings(report: CheckReport, resolution: ShapeResolution) -> Check
 def summarize(report: CheckReport) -> str:
     """Return e.g. ``no blockers, 2 hazards, 1 note``."""
     parts = []
-    for severity, count in report.count().items():
+    for severity, count in report.counts.items():
         if count or severity == Severity.BLOCKER.value:
             parts.append(f"{count or 'no'} {severity}{'' if count == 1 else 's'}")
     return ", ".join(parts)

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from trtdeploy.config.loading import restore_deploy_profile
+from trtdeploy.backends.installed import describe_environment
 from trtdeploy.config.shape_table import ShapeTable
 from trtdeploy.core.errors import InputError, NotPossibleError, UsageError
+from trtdeploy.core.steps import ProgressCallback, StepRunner, ignore_progress
 from trtdeploy.graph.loading import load_model
 from trtdeploy.pipeline.compiling import compile_folder
-from trtdeploy.pipeline.environment import describe_environment
 from trtdeploy.pipeline.folder_files import check_typed_model, is_intact, require_plain_files
-from trtdeploy.pipeline.manifest import load_manifest, save_manifest, take_report
+from trtdeploy.pipeline.manifest import (
+    BuiltFolder,
+    Manifest,
+    load_manifest,
+    save_manifest,
+)
 from trtdeploy.pipeline.output_folder import check_replaceable, open_output_folder
 from trtdeploy.pipeline.parity_request import SessionOpener
 from trtdeploy.pipeline.parity_step import check_built_parity, find_reference, request_folder_parity
-from trtdeploy.pipeline.progress import ProgressCallback, ignore_progress
 from trtdeploy.pipeline.request import BuildRequest
 from trtdeploy.pipeline.result import ENGINE, BuildResult
-from trtdeploy.pipeline.steps import StepRunner
 from trtdeploy.pipeline.target import judge_ability
 from trtdeploy.precision.calibration.document import CALIBRATION_NAME
 from trtdeploy.report.writing import write_reports
@@ -45,34 +48,34 @@ def build_prepared(
     folder = request.model
     manifest = load_manifest(folder)
     _refuse_options(request)
-    require_plain_files(folder, manifest["typed_model"]["files"])
-    check_typed_model(folder, manifest)
+    require_plain_files(folder, [manifest.typed_model])
+    check_typed_model(BuiltFolder(folder, manifest))
     _require_own_weights(folder, manifest)
-    resolved = restore_deploy_profile(manifest["profile"], str(folder / "manifest.json"))
+    manifest.profile.require_sound(str(folder / "manifest.json"))
     _require_one_recipe(folder, manifest)
     target = request.output_dir or folder
-    is_done = manifest.get("status") == ENGINE and target == folder and not request.rebuild
-    if is_done and is_intact(folder, manifest):
+    is_done = manifest.status == ENGINE and target == folder and not request.rebuild
+    if is_done and is_intact(BuiltFolder(folder, manifest)):
         return BuildResult(folder, ENGINE, True, "", "", manifest)
     check_replaceable(target)
-    ability = judge_ability(resolved, target)
+    ability = judge_ability(manifest.profile, target)
     if not ability.possible:
         raise NotPossibleError(ability.reason, hint=ability.next_step)
-    steps = StepRunner(progress, manifest["steps"])
+    steps = StepRunner(progress, manifest.steps)
     with open_output_folder(target) as fresh:
-        for name in manifest["typed_model"]["files"]:
+        for name in manifest.typed_model.files:
             _take_over(folder / name, fresh / name)
         if (folder / CALIBRATION_NAME).is_file() and not (folder / CALIBRATION_NAME).is_symlink():
             _take_over(folder / CALIBRATION_NAME, fresh / CALIBRATION_NAME)
-        manifest["environment"] = describe_environment()
-        compile_folder(fresh, target, manifest, resolved, steps)
-        save_manifest(fresh, manifest, steps)
+        manifest = replace(manifest, environment=describe_environment())
+        manifest = compile_folder(fresh, target, manifest, steps)
+        manifest = save_manifest(fresh, manifest, steps)  # an engine is loaded by its manifest
         reference = find_reference(folder, manifest)
         if reference is not None and request.check_parity:
-            asked = request_folder_parity(fresh, manifest, reference, open_engine)
-            check_built_parity(asked, manifest, steps)
-        save_manifest(fresh, manifest, steps)
-        write_reports(fresh, take_report(manifest))
+            asked = request_folder_parity(BuiltFolder(fresh, manifest), reference, open_engine)
+            manifest = replace(manifest, parity=check_built_parity(asked, steps))
+        manifest = save_manifest(fresh, manifest, steps)
+        write_reports(fresh, manifest)
     return BuildResult(target, ENGINE, False, "", "", manifest)
 
 
@@ -94,9 +97,9 @@ def _refuse_options(request: BuildRequest) -> None:
         )
 
 
-def _require_one_recipe(folder: Path, manifest: dict[str, Any]) -> None:
+def _require_one_recipe(folder: Path, manifest: Manifest) -> None:
     """The profile names the engine's precision, the plan is how the model was typed."""
-    named, planned = manifest["profile"]["profile"]["recipe"], manifest["precision"]["recipe"]
+    named, planned = manifest.profile.profile.recipe, manifest.precision.recipe
     if named != planned:
         raise InputError(
             f"{folder / 'manifest.json'}: profile.profile.recipe is {named}, and the model was "
@@ -105,10 +108,10 @@ def _require_one_recipe(folder: Path, manifest: dict[str, Any]) -> None:
         )
 
 
-def _require_own_weights(folder: Path, manifest: dict[str, Any]) -> None:
+def _require_own_weights(folder: Path, manifest: Manifest) -> None:
     """Refuse a typed model that would read anything but the files its manifest lists."""
-    listed = set(manifest["typed_model"]["files"])
-    path = folder / manifest["typed_model"]["file"]
+    listed = set(manifest.typed_model.files)
+    path = folder / manifest.typed_model.file
     others = {file.name for file in load_model(path).data_files}
     if others - listed:
         raise InputError(

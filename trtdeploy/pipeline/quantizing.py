@@ -12,6 +12,7 @@ from trtdeploy.config.recipe import Recipe
 from trtdeploy.core.errors import NotPossibleError, UsageError
 from trtdeploy.core.number_formats import INT8, QuantizedType
 from trtdeploy.core.ranges import OptimizationProfile
+from trtdeploy.core.steps import ProgressEvent, StepRunner
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.pipeline.calibrating import (
@@ -20,8 +21,6 @@ from trtdeploy.pipeline.calibrating import (
     CalibrationRequest,
     calibrate_model,
 )
-from trtdeploy.pipeline.progress import ProgressEvent
-from trtdeploy.pipeline.steps import StepRunner
 from trtdeploy.pipeline.typing_source import TypingRequest, TypingSource
 from trtdeploy.precision.calibration.methods import DEFAULT_METHODS, MethodChoice
 from trtdeploy.precision.calibration.statistics import CalibrationStatistics
@@ -190,14 +189,6 @@ def describe_quantization(
             calibration.statistics, calibration.methods, calibration.thresholds
         ),
     )
-
-
-def find_thresholds(quantization: Mapping[str, Any] | None) -> dict[str, float] | None:
-    """Return the thresholds that a manifest's ``quantization`` holds; None when it holds none."""
-    calibration = (quantization or {}).get("calibration")
-    if calibration is None:
-        return None
-    return {name: entry["threshold"] for name, entry in calibration["tensors"].items()}
 
 
 def assume_thresholds(model: OnnxModel, options: TypingOptions) -> TypingOptions:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from typing import Any
 
+from trtdeploy.backends.installed import Environment
 from trtdeploy.config.shape_syntax import format_shape_argument, format_value_argument
 from trtdeploy.config.shape_table import AxisSizes, ShapeTable, TensorSizes
 from trtdeploy.core.ranges import OptimizationProfile, ValueRange
 from trtdeploy.pipeline.request import BuildRequest
+from trtdeploy.report.document import SourceModel
 
 
 def render_reproduce_script(
     request: BuildRequest,
-    source: dict[str, Any],
+    source: SourceModel,
     profiles: tuple[OptimizationProfile, ...],
-    environment: dict[str, Any],
+    environment: Environment,
 ) -> str:
     """Return a shell script with every size spelled out and the versions in comments.
 
@@ -28,18 +29,18 @@ def render_reproduce_script(
         environment: Versions, for the comments.
     """
     command = [
-        *("trtdeploy", "build", f"./{source['file']}", "--profile", str(request.profile)),
+        *("trtdeploy", "build", f"./{source.file}", "--profile", str(request.profile)),
         *_list_options(request),
         *_list_sizes(request, source, profiles),
     ]
-    versions = ", ".join(f"{name} {v}" for name, v in sorted(environment["packages"].items()))
+    versions = ", ".join(f"{name} {v}" for name, v in sorted(environment.packages.items()))
     return "\n".join(
         [
             "#!/bin/sh",
-            f"# Made by trtdeploy {environment['trtdeploy']} on {environment['platform']}, "
-            f"Python {environment['python']}",
+            f"# Made by trtdeploy {environment.trtdeploy} on {environment.platform}, "
+            f"Python {environment.python}",
             f"# with {versions}",
-            f"# Source model: {_one_line(source['file'])}, sha256 {source['sha256']}",
+            f"# Source model: {_one_line(source.file)}, sha256 {source.sha256}",
             *_name_unspoken(request.shapes, profiles),
             "set -eu",
             " ".join(shlex.quote(word) for word in command) + ' "$@"',
@@ -67,7 +68,7 @@ def _list_options(request: BuildRequest) -> list[str]:
 
 
 def _list_sizes(
-    request: BuildRequest, source: dict[str, Any], profiles: tuple[OptimizationProfile, ...]
+    request: BuildRequest, source: SourceModel, profiles: tuple[OptimizationProfile, ...]
 ) -> list[str]:
     """Return the sizes as resolved; with several profiles, those that were given over all of them.
 
@@ -75,11 +76,7 @@ def _list_sizes(
     """
     if len(profiles) != 1:
         return _list_given_sizes(request.shapes)
-    dynamic = {
-        entry["name"]
-        for entry in source["inputs"]
-        if entry["shape"] is None or any(isinstance(dim, str) for dim in entry["shape"])
-    }
+    dynamic = {spec.name for spec in source.inputs if spec.is_dynamic}
     words: list[str] = []
     for name, shape in profiles[0].shapes.items():
         if name in dynamic:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from trtdeploy.parity.result import Verdict, accept_verdict
+from trtdeploy.parity.result import SkippedParity, Verdict, accept_verdict
+from trtdeploy.pipeline.manifest import Manifest
 
-ENGINE, PREPARED = "engine", "prepared"
+ENGINE: Final = "engine"
+PREPARED: Final = "prepared"
 
 
 @dataclass(frozen=True)
@@ -30,25 +32,25 @@ class BuildResult:
     reused: bool
     reason: str
     next_step: str
-    manifest: dict[str, Any]
+    manifest: Manifest
 
     @property
     def engine_path(self) -> Path | None:
         """The engine (for ONNX Runtime: the typed model); None in a prepared folder."""
-        engine = self.manifest.get("engine")
-        return self.folder / engine["file"] if engine else None
+        engine = self.manifest.engine
+        return self.folder / engine.file if engine else None
 
     @property
     def parity_verdict(self) -> str:
-        """``pass``, ``suspect``, ``fail``; else why there is none."""
-        parity = self.manifest.get("parity", {})
-        return str(parity.get("verdict") or parity.get("skipped") or "not checked")
+        """``pass``, ``worse than rounding explains``, ``fail``; else why there is none."""
+        parity = self.manifest.parity
+        return parity.skipped if isinstance(parity, SkippedParity) else parity.verdict.value
 
     @property
     def parity_failed(self) -> bool:
         """The check found a difference, or could not be run although it was asked for."""
-        steps = {step["name"]: step["status"] for step in self.manifest.get("steps", [])}
-        return steps.get("parity") == "failed"
+        statuses = {step.name: step.status for step in self.manifest.steps}
+        return statuses.get("parity") == "failed"
 
     def is_accepted(self, *, strict: bool = False) -> bool:
         """Tell whether parity lets the build through; one that was left out stops nothing.
@@ -63,7 +65,7 @@ class BuildResult:
     @property
     def model_path(self) -> Path:
         """The typed ONNX model."""
-        return self.folder / str(self.manifest["typed_model"]["file"])
+        return self.folder / self.manifest.typed_model.file
 
     @property
     def report_path(self) -> Path:

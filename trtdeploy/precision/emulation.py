@@ -106,7 +106,7 @@ class _Emulation:
                 self._widen_readers(scope, name, None)
             elif name in weights:
                 weights[name] = weights[name].widen()
-                tensor.data_type = DType.FLOAT32.value
+                tensor.data_type = DType.FLOAT32.code
             else:
                 widen_tensor(tensor)
 
@@ -159,7 +159,7 @@ class _Emulation:
     ) -> NodeProto:
         """Make a Cast behind ``node``, or at the head of the main graph."""
         name = self._names.make(f"{target}_cast")
-        cast = helper.make_node("Cast", [source], [target], name=name, to=dtype.value)
+        cast = helper.make_node("Cast", [source], [target], name=name, to=dtype.code)
         self._casts[id(node) if node is not None else 0].append(cast)
         return cast
 

@@ -81,7 +81,7 @@ class _Layers:
         """Add a scalar initializer in the type of the result."""
         name = self._names.make(f"{self.result}_{suffix}")
         raw = narrow_values(np.array(value, np.float32), self.dtype).tobytes()
-        tensor = TensorProto(name=name, data_type=self.dtype.value, raw_data=raw)
+        tensor = TensorProto(name=name, data_type=self.dtype.code, raw_data=raw)
         self._scope.graph.initializer.append(tensor)
         return name
 

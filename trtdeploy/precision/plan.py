@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from annotated_types import Ge
 
 from trtdeploy.config.recipe import Recipe
 from trtdeploy.core.dtypes import DType
@@ -31,14 +34,14 @@ class ConstantDecision:
 
     Attributes:
         name: Name of the initializer, or ``node.value`` for an attribute.
-        value: The value farthest out of range.
+        value: The value farthest out of range, as text: it may be infinite.
         action: ``clamp`` or ``keep``.
         limit: The magnitude it is clamped to; None when kept.
         reason: Why.
     """
 
     name: str
-    value: float
+    value: str
     action: str
     limit: float | None
     reason: str
@@ -87,24 +90,38 @@ class PrecisionPlan:
             if name not in self.pairs
         }
 
-    def to_dict(self) -> dict[str, object]:
-        """Return plain data for manifests and reports."""
-        return {
-            "recipe": self.recipe.name,
-            "counts": self.count_by_dtype(),
-            "nodes": {
-                name: {"dtype": d.dtype.label, "rule": d.rule, "reason": d.reason}
-                for name, d in self.reported().items()
-            },
-            "constants": [
-                {
-                    "name": c.name,
-                    "value": repr(c.value),
-                    "action": c.action,
-                    "limit": c.limit,
-                    "reason": c.reason,
-                }
-                for c in self.constants
-            ],
-            "notes": list(self.notes),
-        }
+    def summarize(self, *, ranges_measured: bool = False) -> PrecisionRecord:
+        """Return the decisions that manifests and reports keep.
+
+        Args:
+            ranges_measured: Samples were given and looked at.
+        """
+        return PrecisionRecord(
+            recipe=self.recipe.name,
+            counts=self.count_by_dtype(),
+            nodes=self.reported(),
+            constants=self.constants,
+            notes=self.notes,
+            ranges_measured=ranges_measured,
+        )
+
+
+@dataclass(frozen=True)
+class PrecisionRecord:
+    """What a plan decided, as a person wants to see it.
+
+    Attributes:
+        recipe: Name of the recipe that was asked for.
+        counts: How many nodes compute in each type.
+        nodes: Decisions in graph order.
+        constants: Constants outside the narrow type's range.
+        notes: Observations that change nothing.
+        ranges_measured: Samples were given and looked at.
+    """
+
+    recipe: str
+    counts: Mapping[str, Annotated[int, Ge(0)]]
+    nodes: Mapping[str, NodeDecision]
+    constants: tuple[ConstantDecision, ...]
+    notes: tuple[str, ...]
+    ranges_measured: bool = False

@@ -84,7 +84,7 @@ class _Typing:
     def _narrow_inputs(self, main: Scope) -> None:
         for value in main.graph.input:
             if main.types.get(value.name) is DType.FLOAT32:
-                value.type.tensor_type.elem_type = self.low.value
+                value.type.tensor_type.elem_type = self.low.code
                 self.variants.set_type(main, value.name, self.low)
 
     def _split_outputs(self, main: Scope, wanted: DType) -> None:
@@ -94,14 +94,14 @@ class _Typing:
             if main.types.get(name) is not DType.FLOAT32:
                 continue
             if producer is None:
-                value.type.tensor_type.elem_type = self.variants.type_of(main, name).value
+                value.type.tensor_type.elem_type = self.variants.type_of(main, name).code
                 continue
             computed = self._result_type(producer, list(producer.output).index(name))
             if computed is not wanted:
                 inner = self.names.make(f"{name}_{TYPE_SUFFIX[computed]}")
                 main.rename(name, inner)
                 self.variants.add_cast(main, inner, name, wanted)
-            value.type.tensor_type.elem_type = wanted.value
+            value.type.tensor_type.elem_type = wanted.code
 
     def _type_scope(self, scope: Scope) -> None:
         for node in scope.nodes:
@@ -126,7 +126,7 @@ class _Typing:
         for value in body.graph.output:
             if body.type_of(value.name) is DType.FLOAT32:
                 value.name = self.variants.find(body, value.name, dtype)
-                value.type.tensor_type.elem_type = dtype.value
+                value.type.tensor_type.elem_type = dtype.code
 
     def _operand_type(self, node: NodeProto, slot: int) -> DType:
         types = find_operator_types(node, self.index.model.opset)
@@ -151,7 +151,7 @@ class _Typing:
         if node.op_type == "Cast":
             for attribute in node.attribute:
                 if attribute.name == "to" and attribute.i == TensorProto.FLOAT:
-                    attribute.i = self.low.value
+                    attribute.i = self.low.code
         if node.op_type == "ConstantOfShape":
             given = next((a.t for a in node.attribute if a.name == "value"), _FLOAT_ZERO)
             if given.data_type == TensorProto.FLOAT:

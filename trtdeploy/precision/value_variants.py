@@ -61,7 +61,7 @@ class ValueVariants:
     def add_cast(self, owner: Scope, name: str, made: str, dtype: DType) -> None:
         """Make ``made`` the ``dtype`` form of ``name``, by a Cast next to its producer."""
         cast = helper.make_node(
-            "Cast", [name], [made], name=self._names.make(f"{made}_cast"), to=dtype.value
+            "Cast", [name], [made], name=self._names.make(f"{made}_cast"), to=dtype.code
         )
         self._made[id(owner), name, dtype] = made
         self._casts.setdefault((id(owner), name), []).append(cast)
@@ -78,7 +78,7 @@ class ValueVariants:
             values = np.where(np.isfinite(values), values.clip(-limit, limit), values)
         return TensorProto(
             dims=tensor.dims,
-            data_type=dtype.value,
+            data_type=dtype.code,
             name=tensor.name,
             raw_data=narrow_values(values, dtype).tobytes(),
         )
@@ -93,7 +93,7 @@ class ValueVariants:
             values = np.concatenate(list(stored.iterate_arrays())).reshape(tuple(tensor.dims))
             converted = self.convert_tensor(numpy_helper.from_array(values), dtype, name)
         else:
-            converted = TensorProto(dims=tensor.dims, data_type=dtype.value)
+            converted = TensorProto(dims=tensor.dims, data_type=dtype.code)
             weights[made] = replace(stored, stored_as=dtype)
         converted.name = made
         owner.graph.initializer.append(converted)

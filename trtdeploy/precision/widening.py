@@ -10,7 +10,7 @@ from trtdeploy.graph.model import ONNX_DOMAINS
 
 NARROW = frozenset({DType.FLOAT16, DType.BFLOAT16})
 
-_NARROW_CODES = frozenset(dtype.value for dtype in NARROW)
+_NARROW_CODES = frozenset(dtype.code for dtype in NARROW)
 _TYPE_ATTRIBUTES = frozenset(
     {"dtype", "output_dtype", "output_datatype", "precision", "softmax_precision", "stash_type"}
 )

@@ -102,11 +102,14 @@ def check_model(
     )
     findings = [finding for check in ALL_CHECKS for finding in check.find(context)]
     return CheckReport(
-        target=target,
         model=str(model.path),
         opset=model.opset,
         ir_version=model.proto.ir_version,
         node_count=len(context.prepared.nodes),
+        backend=target.backend,
+        engine=target.engine_title,
+        recipe=target.recipe.name,
+        device=target.device_title,
         asked=context.asked,
         findings=merge_findings(findings, target),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Severity(Enum):
+class Severity(str, Enum):
     """How much a finding matters; the members are in falling order."""
 
     BLOCKER = "blocker"
@@ -17,7 +17,7 @@ class Severity(Enum):
     """Nothing is wrong; the user has to know it."""
 
 
-class Affects(Enum):
+class Affects(str, Enum):
     """Whose problem a finding is."""
 
     BASELINE = "baseline"
@@ -77,19 +77,6 @@ class Finding:
     def blocks_engine(self) -> bool:
         """True for a blocker that the engine suffers from."""
         return self.severity is Severity.BLOCKER and self.affects is not Affects.BASELINE
-
-    def to_dict(self) -> dict[str, str]:
-        """Return plain strings, as reports store them."""
-        return {
-            "code": self.code,
-            "severity": self.severity.value,
-            "affects": self.affects.value,
-            "node": self.node,
-            "op_type": self.op_type,
-            "domain": self.domain,
-            "message": self.message,
-            "remedy": self.remedy,
-        }
 
 
 @dataclass(frozen=True)

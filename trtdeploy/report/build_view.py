@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from trtdeploy.core.ranges import ShapeRange, ValueRange
 from trtdeploy.core.units import format_bytes
-from trtdeploy.report.document import BuildReport, PointTable
+from trtdeploy.report.document import BuildReport
 from trtdeploy.report.listing import Listing, limit_entries
 from trtdeploy.report.number_text import TIMES, count_noun, format_seconds, format_sizes
 
@@ -99,12 +100,12 @@ def _list_shapes(report: BuildReport) -> tuple[ShapeRow, ...]:
     for profile in report.optimization_profiles:
         for name, table in profile.shapes.items():
             rows.append(ShapeRow(profile.name, name, False, _format_points(table, TIMES)))
-        for name, table in profile.values.items():
-            rows.append(ShapeRow(profile.name, name, True, _format_points(table, ", ")))
+        for name, values in profile.values.items():
+            rows.append(ShapeRow(profile.name, name, True, _format_points(values, ", ")))
     return tuple(rows)
 
 
-def _format_points(table: PointTable, separator: str) -> tuple[str, str, str]:
+def _format_points(table: ShapeRange | ValueRange, separator: str) -> tuple[str, str, str]:
     points = (table.min, table.opt, table.max)
     if separator == TIMES:
         low, usual, high = (format_sizes(point, TIMES) for point in points)

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from pathlib import PurePath
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import AfterValidator, AwareDatetime, Discriminator, Field, Tag
-
-from trtdeploy.parity.result import ParityReport, SkippedParity
-from trtdeploy.precision.quantization.report import QuantizationReport
-from trtdeploy.preflight.finding import Affects, Severity
-from trtdeploy.report.fields import (
-    Count,
-    Integer,
-    ReportModel,
-    Seconds,
-    Sha256,
-    Shape,
-    Sizes,
-    Text,
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PlainSerializer,
+    Tag,
 )
+
+from trtdeploy.backends.installed import Environment
+from trtdeploy.backends.request import CompileResult
+from trtdeploy.config.loading import ResolvedProfile
+from trtdeploy.core.ranges import OptimizationProfile
+from trtdeploy.core.steps import StepRecord
+from trtdeploy.core.tensors import TensorSpec
+from trtdeploy.parity.result import ParityReport, SkippedParity
+from trtdeploy.precision.plan import PrecisionRecord
+from trtdeploy.precision.quantization.report import QuantizationReport
+from trtdeploy.preflight.report import CheckReport
+from trtdeploy.report.json_document import SCHEMA_VERSION
 
 _EARLIEST_YEAR, _LATEST_YEAR = 1970, 9998
 
@@ -37,198 +46,86 @@ def _choose_parity(value: Any) -> str:
     return "skipped" if skipped else "checked"
 
 
+def _check_file_name(name: str) -> str:
+    """Folders travel: a file name in one must not lead out of it."""
+    if PurePath(name).name != name or name in ("", ".", "..") or "\0" in name or "\\" in name:
+        raise ValueError(f"names a file {name!r} that is not in its folder")
+    return name
+
+
 Parity = Annotated[
     Annotated[ParityReport, Tag("checked")] | Annotated[SkippedParity, Tag("skipped")],
     Discriminator(_choose_parity),
 ]
-Moment = Annotated[AwareDatetime, AfterValidator(_check_year)]
+Moment = Annotated[
+    AwareDatetime,
+    AfterValidator(_check_year),
+    PlainSerializer(datetime.isoformat, when_used="json"),
+]
+Count = Annotated[int, Field(ge=0)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+FileName = Annotated[str, AfterValidator(_check_file_name)]
 
 
-class TensorEntry(ReportModel):
-    """An input or output of the source model; the shape is null when not even the rank is known."""
-
-    name: Text
-    dtype: Text
-    shape: Shape | None
-    is_shape_tensor: bool = False
+NO_PARITY: Final = SkippedParity("the report has no parity section")
 
 
-class SourceSection(ReportModel):
-    """The ONNX file that was given."""
+@dataclass(frozen=True)
+class SourceModel:
+    """The ONNX file that was given.
 
-    file: Text
+    Attributes:
+        file: Its name.
+        sha256: Over the file and every data file it refers to.
+        opset: Version of its default operator set.
+        ir_version: Version of its file format.
+        nodes: How many its main graph has.
+        inputs: As declared, shape tensors marked.
+        outputs: As declared.
+    """
+
+    file: str
     sha256: Sha256
-    opset: Integer
-    ir_version: Integer
+    opset: int
+    ir_version: int
     nodes: Count
-    inputs: tuple[TensorEntry, ...]
-    outputs: tuple[TensorEntry, ...]
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
 
 
-class FileSection(ReportModel):
-    """A file of the folder; ``files`` lists it with the data files that belong to it."""
+@dataclass(frozen=True)
+class FolderFile:
+    """A file of the folder.
 
-    file: Text
+    Attributes:
+        file: Its name.
+        bytes: Size of all its files.
+        sha256: Of the file alone.
+        files: SHA-256 of the file and of the data files that belong to it, by name.
+    """
+
+    file: FileName
     bytes: Count
     sha256: Sha256
-    files: dict[Text, Sha256]
+    files: Mapping[FileName, Sha256]
+
+    def __post_init__(self) -> None:
+        """Require the file itself among its files."""
+        if self.files.get(self.file) != self.sha256:
+            raise ValueError(f"lists no SHA-256 of {self.file!r}, or another one under 'files'")
 
 
-class TypedModelSection(FileSection):
+@dataclass(frozen=True)
+class TypedModelFile(FolderFile):
     """The model after its recipe; ``changes`` says what normalisation did to it."""
 
-    opset: Integer
-    ir_version: Integer
-    changes: tuple[Text, ...]
+    opset: int
+    ir_version: int
+    changes: tuple[str, ...]
 
 
-class DeployProfileEntry(ReportModel):
-    """What a report shows of the deploy profile; the other fields are those of its YAML file."""
-
-    name: Text
-    title: Text = ""
-    device: Text
-    backend: Text
-    recipe: Text
-
-
-class DeviceEntry(ReportModel):
-    """What a report shows of the device."""
-
-    name: Text
-    title: Text
-    compute_capability: Text | None = None
-
-
-class ProfileSection(ReportModel):
-    """The deploy profile as resolved, and where it came from."""
-
-    profile: DeployProfileEntry
-    device: DeviceEntry
-    source: Text
-    parents: tuple[Text, ...] = ()
-    overrides: tuple[Text, ...] = ()
-
-
-class PointTable(ReportModel):
-    """Sizes of an input, or values of a shape tensor, at the three points."""
-
-    min: Sizes
-    opt: Sizes
-    max: Sizes
-
-
-class OptimizationProfileEntry(ReportModel):
-    """One optimization profile: every input's shape, and every shape tensor's values."""
-
-    name: Text
-    shapes: dict[Text, PointTable]
-    values: dict[Text, PointTable] = Field(default_factory=dict)
-
-
-class NodeEntry(ReportModel):
-    """The type a node computes in, the rule that decided, and its reason."""
-
-    dtype: Text
-    rule: Text
-    reason: Text
-
-
-class ConstantEntry(ReportModel):
-    """A constant outside the narrow type's range; ``limit`` is what it was clamped to."""
-
-    name: Text
-    value: Text
-    action: Text
-    limit: float | None
-    reason: Text
-
-
-class PrecisionSection(ReportModel):
-    """What the recipe decided; nodes in graph order."""
-
-    recipe: Text
-    counts: dict[Text, Count]
-    nodes: dict[Text, NodeEntry]
-    constants: tuple[ConstantEntry, ...]
-    notes: tuple[Text, ...]
-    ranges_measured: bool = False
-
-
-class FindingEntry(ReportModel):
-    """A blocker, hazard or note of the pre-flight."""
-
-    code: Text
-    severity: Severity
-    affects: Affects
-    node: Text
-    op_type: Text
-    domain: Text
-    message: Text
-    remedy: Text
-
-
-class CheckSection(ReportModel):
-    """The pre-flight: who was asked, and what was found."""
-
-    model: Text
-    opset: Integer
-    ir_version: Integer
-    node_count: Count
-    backend: Text
-    engine: Text
-    recipe: Text
-    device: Text
-    asked: Text
-    counts: dict[Text, Count]
-    findings: tuple[FindingEntry, ...]
-
-    def select(self, severity: Severity) -> tuple[FindingEntry, ...]:
-        """Return the findings of one severity."""
-        return tuple(finding for finding in self.findings if finding.severity is severity)
-
-
-class ProofEntry(ReportModel):
-    """How the engine's precision was proven: layers (or tensors) per element type."""
-
-    proven_by: Text = ""
-    layers: dict[Text, Count] = Field(default_factory=dict)
-    per_layer: dict[Text, Text] = Field(default_factory=dict)
-
-
-class CompileSection(ReportModel):
-    """What the compiler did and said; other fields are for whoever loads the engine."""
-
-    backend: Text
-    version: Text
-    typing: Text
-    flags: tuple[Text, ...]
-    precision: ProofEntry
-    warnings: tuple[Text, ...]
-    parse_s: Seconds
-    build_s: Seconds
-
-
-class StepEntry(ReportModel):
-    """One step of the build."""
-
-    name: Text
-    status: Literal["ok", "failed", "skipped"]
-    seconds: Seconds
-    detail: Text
-    log: tuple[Text, ...] = ()
-
-
-class EnvironmentSection(ReportModel):
-    """What the folder was made with."""
-
-    trtdeploy: Text
-    python: Text
-    platform: Text
-    packages: dict[Text, Text]
-
-
-class BuildReport(ReportModel):
+@dataclass(frozen=True, kw_only=True)
+class BuildReport:
     """Report of a build by trtdeploy.
 
     Attributes:
@@ -242,7 +139,7 @@ class BuildReport(ReportModel):
         shape_notes: Sizes that were assumed.
         precision: Type and reason of every node.
         check: Findings of the pre-flight.
-        compile: The compiler's part; null when nothing was compiled.
+        compile: What the compiler did; null when nothing was compiled.
         steps: In the order they ran.
         environment: Versions.
         parity: Outputs against the FP32 baseline, or why that was not checked.
@@ -250,20 +147,23 @@ class BuildReport(ReportModel):
         reproduce: The command that makes the folder again; empty when only reproduce.sh has it.
     """
 
-    schema_version: Literal[2]
+    # For everything in it but the configuration, which has rules of its own.
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=True)
+
+    schema_version: Literal[2] = SCHEMA_VERSION
     status: Literal["engine", "prepared"]
     created: Moment
-    source: SourceSection
-    typed_model: TypedModelSection
-    engine: FileSection | None
-    profile: ProfileSection
-    optimization_profiles: tuple[OptimizationProfileEntry, ...]
-    shape_notes: tuple[Text, ...]
-    precision: PrecisionSection
-    check: CheckSection
-    compile: CompileSection | None
-    steps: tuple[StepEntry, ...]
-    environment: EnvironmentSection
-    parity: Parity = SkippedParity(skipped="the report has no parity section")
+    source: SourceModel
+    typed_model: TypedModelFile
+    engine: FolderFile | None
+    profile: ResolvedProfile
+    optimization_profiles: tuple[OptimizationProfile, ...]
+    shape_notes: tuple[str, ...]
+    precision: PrecisionRecord
+    check: CheckReport
+    compile: CompileResult | None
+    steps: tuple[StepRecord, ...]
+    environment: Environment
+    parity: Parity = NO_PARITY
     quantization: QuantizationReport | None = None
-    reproduce: Text = ""
+    reproduce: str = ""

@@ -7,9 +7,11 @@ derives (a verdict) is written, and derived anew when it is read.
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from typing import Any, Final, TypeVar
+from functools import cache
+from typing import Any, Final, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, from_json, to_json
@@ -65,6 +67,16 @@ def parse_document(kind: type[T], raw: bytes, label: str, hint: str = BUILD_AGAI
     return read_value(kind, data, label, hint)
 
 
+def make_adapter(kind: type[T]) -> TypeAdapter[T]:
+    """Return what reads and writes a class; strictly, where its ``__pydantic_config__`` says so."""
+    return cast("TypeAdapter[T]", _make_adapter(cast("Any", kind)))
+
+
+@cache
+def _make_adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
 def parse_json(raw: bytes, label: str, hint: str = BUILD_AGAIN) -> Any:
     """Return plain data whose texts can be shown anywhere.
 
@@ -83,7 +95,7 @@ def parse_json(raw: bytes, label: str, hint: str = BUILD_AGAIN) -> Any:
 
 
 def read_value(kind: type[T], data: Any, label: str, hint: str = BUILD_AGAIN) -> T:
-    """Return plain data as a typed value; nothing is converted, and unknown keys are left alone.
+    """Return plain data as a typed value; unknown keys are left alone.
 
     Args:
         kind: The class.
@@ -96,14 +108,27 @@ def read_value(kind: type[T], data: Any, label: str, hint: str = BUILD_AGAIN) ->
     """
     try:
         # As JSON text: there a list is a tuple and a word a member of an enum, strict or not.
-        return TypeAdapter(kind).validate_json(to_json(data, inf_nan_mode="constants"), strict=True)
+        return make_adapter(kind).validate_json(to_json(data, inf_nan_mode="constants"))
     except ValidationError as error:
         raise InputError(f"{label} is damaged: {describe_damage(error)}", hint=hint) from error
 
 
+def clean_value(kind: type[T], value: T) -> T:
+    """Return a value with texts that can be shown anywhere: a model names nodes and outputs."""
+    data = make_adapter(kind).dump_python(value, mode="json")
+    return read_value(kind, clean_texts(data), kind.__name__)
+
+
 def dump_document(value: Any) -> Any:
     """Return a dataclass as plain data, with what it derives; infinite figures stay infinite."""
-    return TypeAdapter(type(value)).dump_python(value, mode="json")
+    return make_adapter(type(value)).dump_python(value, mode="json")
+
+
+def render_document(kind: type[T], value: T) -> str:
+    """Return the JSON text of a value; of a class that adds to ``kind``, what ``kind`` has."""
+    data = clean_texts(make_adapter(kind).dump_python(value, mode="json"))
+    text = json.dumps(drop_infinities(data), indent=2, ensure_ascii=False, allow_nan=False)
+    return text + "\n"
 
 
 def drop_infinities(data: Any) -> Any:

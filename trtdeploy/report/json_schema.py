@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from trtdeploy.report.document import BuildReport
-from trtdeploy.report.json_document import SCHEMA_VERSION
+from trtdeploy.report.json_document import SCHEMA_VERSION, make_adapter
 
 SCHEMA_PATH: Final = Path(__file__).with_name("report.schema.json")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -15,7 +15,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def build_json_schema() -> dict[str, Any]:
     """Return the schema (draft 2020-12) that the models accept."""
-    schema = BuildReport.model_json_schema(mode="validation")
+    schema = make_adapter(BuildReport).json_schema(mode="validation")
     title = f"report.json of trtdeploy, schema version {SCHEMA_VERSION}"
     return {"$schema": _DIALECT, **schema, "title": title}
 

@@ -13,7 +13,6 @@ from trtdeploy.parity.result import (
     TaskMetric,
     Verdict,
 )
-from trtdeploy.preflight.finding import Severity
 from trtdeploy.report.document import BuildReport
 from trtdeploy.report.error_bars import describe_error
 from trtdeploy.report.number_text import format_cosine, format_figure, format_share, format_sizes
@@ -48,7 +47,7 @@ def list_junit_cases(report: BuildReport) -> list[JunitCase]:
 
 
 def _list_check_cases(report: BuildReport) -> Iterator[JunitCase]:
-    for finding in report.check.select(Severity.BLOCKER):
+    for finding in report.check.blockers:
         place = f" {finding.node}" if finding.node else ""
         text = f"{finding.message}\naffects: {finding.affects.value}\nremedy: {finding.remedy}"
         yield JunitCase("check", f"{finding.code}{place}", "failure", finding.message, text)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from trtdeploy.core.errors import InputError
-from trtdeploy.parity.result import ParityReport
 from trtdeploy.report.document import BuildReport
-from trtdeploy.report.json_document import clean_texts, dump_document, parse_document, read_value
+from trtdeploy.report.json_document import parse_document
 
 REPORT_NAME: Final = "report.json"
 LARGEST_FILE_BYTES: Final = 256 << 20
@@ -38,6 +36,15 @@ def load_report(folder_or_file: Path) -> BuildReport:
         InputError: There is none, it is damaged, or it has a schema this version cannot read.
     """
     path = find_report_file(folder_or_file)
+    return parse_report(read_bytes(path), str(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a report or manifest.
+
+    Raises:
+        InputError: It cannot be read, or is larger than any that trtdeploy writes.
+    """
     try:
         with path.open("rb") as file:
             raw = file.read(LARGEST_FILE_BYTES + 1)
@@ -45,7 +52,7 @@ def load_report(folder_or_file: Path) -> BuildReport:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     if len(raw) > LARGEST_FILE_BYTES:
         raise InputError(f"{path} is larger than 256 MiB; no report of trtdeploy is")
-    return parse_report(raw, str(path))
+    return raw
 
 
 def parse_report(raw: bytes, label: str) -> BuildReport:
@@ -59,17 +66,3 @@ def parse_report(raw: bytes, label: str) -> BuildReport:
         InputError: It is damaged, or has a schema this version cannot read.
     """
     return parse_document(BuildReport, raw, label)
-
-
-def check_report(report: dict[str, Any]) -> BuildReport:
-    """Return a report that is about to be written as typed values.
-
-    Raises:
-        InputError: It is not what the schema says; a bug in whatever made it.
-    """
-    return parse_report(json.dumps(report).encode(), REPORT_NAME)
-
-
-def clean_parity(parity: ParityReport) -> ParityReport:
-    """Return the result of a check with texts that can be shown anywhere: a model names outputs."""
-    return read_value(ParityReport, clean_texts(dump_document(parity)), "parity")

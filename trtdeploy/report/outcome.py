@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from trtdeploy.parity.result import ParityReport, Verdict, accept_verdict
-from trtdeploy.preflight.finding import Severity
 from trtdeploy.report.document import BuildReport
 from trtdeploy.report.number_text import count_noun
 
@@ -82,7 +81,7 @@ def _judge_build(report: BuildReport) -> Judgement:
 
 def _find_obstacle(report: BuildReport) -> str:
     """Return why there is nothing to compare; empty when there is."""
-    blockers = report.check.select(Severity.BLOCKER)
+    blockers = report.check.blockers
     if blockers:
         return f"{count_noun(len(blockers), 'blocker')} found before the build."
     failed = [step.name for step in report.steps if step.status == "failed"]

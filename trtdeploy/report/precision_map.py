@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from trtdeploy.report.document import NodeEntry, PrecisionSection
+from trtdeploy.core.dtypes import DType
+from trtdeploy.precision.plan import NodeDecision, PrecisionRecord
 from trtdeploy.report.number_text import count_noun, shorten
 from trtdeploy.report.rule_groups import RuleGroup, group_by_rule
 
@@ -60,25 +61,25 @@ class PrecisionMap:
     kept: tuple[RuleGroup, ...]
 
 
-def build_precision_map(precision: PrecisionSection) -> PrecisionMap:
+def build_precision_map(precision: PrecisionRecord) -> PrecisionMap:
     """Return cells, legend and groups of a plan."""
     nodes = list(precision.nodes.items())
     per_cell = max(1, math.ceil(len(nodes) / MOST_CELLS))
     counts = Counter(node.dtype for _, node in nodes)
     legend = [
-        LegendEntry(find_kind(dtype), dtype, count, count / len(nodes))
+        LegendEntry(find_kind(dtype), dtype.label, count, count / len(nodes))
         for dtype, count in counts.most_common()
     ]
-    kept = group_by_rule((n, e.rule, e.reason) for n, e in nodes if e.dtype == "float32")
+    kept = group_by_rule((n, e.rule, e.reason) for n, e in nodes if e.dtype is DType.FLOAT32)
     return PrecisionMap(tuple(_make_cells(nodes, per_cell)), per_cell, tuple(legend), kept)
 
 
-def find_kind(dtype: str) -> str:
+def find_kind(dtype: DType) -> str:
     """Return the class of a type's colour."""
-    return _WIDTHS.get(dtype, "other")
+    return _WIDTHS.get(dtype.label, "other")
 
 
-def _make_cells(nodes: Sequence[tuple[str, NodeEntry]], per_cell: int) -> Iterator[Cell]:
+def _make_cells(nodes: Sequence[tuple[str, NodeDecision]], per_cell: int) -> Iterator[Cell]:
     for start in range(0, len(nodes), per_cell):
         group = nodes[start : start + per_cell]
         # The widest type decides: a cell of many nodes must not hide the one that stayed FP32.
@@ -86,14 +87,14 @@ def _make_cells(nodes: Sequence[tuple[str, NodeEntry]], per_cell: int) -> Iterat
         title = _describe_node(name, node)
         if per_cell > 1:
             counts = Counter(entry.dtype for _, entry in group).most_common()
-            mixed = ", ".join(f"{count} {dtype}" for dtype, count in counts)
+            mixed = ", ".join(f"{count} {dtype.label}" for dtype, count in counts)
             title = f"nodes {start + 1} to {start + len(group)}: {mixed}; {title}"
         yield Cell(find_kind(node.dtype), title)
 
 
-def _describe_node(name: str, node: NodeEntry) -> str:
+def _describe_node(name: str, node: NodeDecision) -> str:
     reason = "" if node.rule == "recipe" else f" · {shorten(node.reason, _REASON_CHARACTERS)}"
-    return f"{shorten(name, _NAME_CHARACTERS)} · {shorten(node.dtype, 20)}{reason}"
+    return f"{shorten(name, _NAME_CHARACTERS)} · {node.dtype.label}{reason}"
 
 
 def describe_map(precision_map: PrecisionMap) -> str:

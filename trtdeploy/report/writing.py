@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from trtdeploy.core.errors import InputError
 from trtdeploy.core.files import save_text
 from trtdeploy.report.document import BuildReport
 from trtdeploy.report.html import render_html
+from trtdeploy.report.json_document import clean_value
 from trtdeploy.report.junit import render_junit
-from trtdeploy.report.loading import check_report
 
 HTML_NAME: Final = "report.html"
 JUNIT_NAME: Final = "junit.xml"
 
 
-def write_reports(folder: Path, report: dict[str, Any]) -> None:
+def write_reports(folder: Path, report: BuildReport) -> None:
     """Write ``report.html`` and ``junit.xml`` of a build into its folder.
 
     Args:
@@ -24,11 +24,11 @@ def write_reports(folder: Path, report: dict[str, Any]) -> None:
         report: What ``report.json`` holds.
 
     Raises:
-        InputError: The report is not what its schema says, or the folder cannot be written.
+        InputError: The folder cannot be written.
     """
-    checked = check_report(report)
-    save_html(folder / HTML_NAME, checked)
-    save_junit(folder / JUNIT_NAME, checked)
+    shown = clean_value(BuildReport, report)
+    save_html(folder / HTML_NAME, shown)
+    save_junit(folder / JUNIT_NAME, shown)
 
 
 def save_html(path: Path, report: BuildReport) -> None:

@@ -19,9 +19,8 @@ from trtdeploy.core.errors import (
     UsageError,
 )
 from trtdeploy.pipeline.folder_files import check_files
-from trtdeploy.pipeline.manifest import load_manifest
+from trtdeploy.pipeline.manifest import BuiltFolder, load_manifest
 from trtdeploy.pipeline.output_folder import MANIFEST_NAME
-from trtdeploy.runtime.engine_facts import EngineFacts, read_engine_facts
 from trtdeploy.runtime.load_check import (
     PRODUCTS,
     check_consistency,
@@ -89,28 +88,23 @@ def load_session(request: LoadRequest) -> Session:
 
 
 def _load_folder(request: LoadRequest) -> Session:
-    facts = read_engine_facts(request.path, load_manifest(request.path))
-    if facts.backend == "onnxruntime":
-        return _load_model(facts, request.options)
-    options = _RTX_OPTIONS if facts.backend == "tensorrt_rtx" else _ENGINE_OPTIONS
-    if facts.backend not in PRODUCTS:
-        raise InputError(
-            f"{request.path / MANIFEST_NAME}: profile.profile.backend: this trtdeploy has no "
-            f"backend {facts.backend!r}",
-            hint="Use the trtdeploy that wrote it, or build the folder again.",
-        )
-    request.options.require_only(options, PRODUCTS[facts.backend])
-    plan = read_checked_plan(facts)
-    check_model_files(facts)
-    return _load_engine(request, facts, plan)
+    built = BuiltFolder(request.path, load_manifest(request.path))
+    backend = built.manifest.profile.profile.backend
+    if backend == "onnxruntime":
+        return _load_model(built, request.options)
+    options = _RTX_OPTIONS if backend == "tensorrt_rtx" else _ENGINE_OPTIONS
+    request.options.require_only(options, PRODUCTS[backend])
+    plan = read_checked_plan(built)
+    check_model_files(built)
+    return _load_engine(request, built, plan)
 
 
-def _load_model(facts: EngineFacts, options: SessionOptions) -> Session:
+def _load_model(built: BuiltFolder, options: SessionOptions) -> Session:
     """Open the typed model itself, which is what ONNX Runtime runs."""
-    name, files = require_engine(facts)
-    check_consistency(facts)
-    check_files(facts.folder, files, facts.rebuild)
-    return _open_onnx(facts.folder / name, options)
+    engine = require_engine(built)
+    check_consistency(built)
+    check_files(built.path, engine.files, built.rebuild)
+    return _open_onnx(built.path / engine.file, options)
 
 
 def _open_onnx(path: Path, options: SessionOptions) -> Session:
@@ -118,17 +112,18 @@ def _open_onnx(path: Path, options: SessionOptions) -> Session:
     return OnnxRuntimeSession(path, threads=options.threads)
 
 
-def _load_engine(request: LoadRequest, facts: EngineFacts, plan: bytes) -> Session:
-    compiled, options = facts.compiled, request.options
+def _load_engine(request: LoadRequest, built: BuiltFolder, plan: bytes) -> Session:
+    manifest, options = built.manifest, request.options
+    compiled, backend = manifest.compile, manifest.profile.profile.backend
     if compiled is None:  # check_consistency has said so
-        raise EngineFileError(f"{facts.folder / MANIFEST_NAME} does not say how it was compiled")
-    check_platform(facts, compiled)
-    trt = import_trt(facts.backend, "running engines")
+        raise EngineFileError(f"{built.path / MANIFEST_NAME} does not say how it was compiled")
+    check_platform(built, compiled)
+    trt = import_trt(backend, "running engines")
     running = str(trt.__version__)
-    check_version(facts, compiled, running)
-    check_host_code(facts, compiled, options, running, allowed=request.allow_host_code)
+    check_version(built, compiled, running)
+    check_host_code(built, compiled, options, running, allowed=request.allow_host_code)
     memory = open_device_memory(options.gpu_index)
-    check_gpu(facts, compiled, memory.device)
+    check_gpu(built, compiled, memory.device)
     session = open_engine(
         trt,
         plan,
@@ -138,25 +133,25 @@ def _load_engine(request: LoadRequest, facts: EngineFacts, plan: bytes) -> Sessi
             lean_runtime=_to_path(options.lean_runtime),
             runtime_cache=_to_path(options.runtime_cache),
             cuda_graph=options.cuda_graph,
-            optimization_profiles=facts.optimization_profiles,
-            declared={**facts.inputs, **facts.outputs},
+            optimization_profiles=manifest.optimization_profiles,
+            declared={**built.inputs, **built.outputs},
         ),
     )
-    _require_tensors(session, facts)
+    _require_tensors(session, built)
     return session
 
 
-def _require_tensors(session: Session, facts: EngineFacts) -> None:
+def _require_tensors(session: Session, built: BuiltFolder) -> None:
     """Compare names; a compiler may drop an input that nothing reads, and nothing else."""
     inputs = {spec.name for spec in session.inputs}
     outputs = {spec.name for spec in session.outputs}
-    if outputs != set(facts.outputs) or not inputs <= set(facts.inputs):
+    if outputs != set(built.outputs) or not inputs <= set(built.inputs):
         session.close()
         raise EngineMismatchError(
-            f"the engine in {facts.folder} has inputs {sorted(inputs)} and outputs "
-            f"{sorted(outputs)}, and its manifest says {sorted(facts.inputs)} and "
-            f"{sorted(facts.outputs)}",
-            hint=f"Build again: {facts.rebuild}",
+            f"the engine in {built.path} has inputs {sorted(inputs)} and outputs "
+            f"{sorted(outputs)}, and its manifest says {sorted(built.inputs)} and "
+            f"{sorted(built.outputs)}",
+            hint=f"Build again: {built.rebuild}",
         )
 
 

@@ -6,10 +6,10 @@ import logging
 import shlex
 
 from trtdeploy.backends.device_memory import GpuDevice
+from trtdeploy.backends.installed import describe_platform
 from trtdeploy.backends.local_gpu import find_local_gpu
 from trtdeploy.core.errors import EngineMismatchError, UsageError
-from trtdeploy.pipeline.environment import describe_platform
-from trtdeploy.runtime.engine_facts import CompileFacts, EngineFacts
+from trtdeploy.pipeline.manifest import BuiltFolder, CompileRecord
 from trtdeploy.runtime.load_check import PRODUCTS
 from trtdeploy.runtime.options import SessionOptions
 from trtdeploy.runtime.version_rule import (
@@ -23,74 +23,75 @@ _AMPERE = (8, 0)
 logger = logging.getLogger("trtdeploy.runtime")
 
 
-def check_version(facts: EngineFacts, compiled: CompileFacts, running: str) -> None:
+def check_version(built: BuiltFolder, compiled: CompileRecord, running: str) -> None:
     """Apply the version rule.
 
     Args:
-        facts: The manifest's.
+        built: The folder.
         compiled: How the engine was compiled.
         running: Version of the TensorRT that would run it.
 
     Raises:
         EngineMismatchError: With both versions.
     """
-    is_compatible = bool(compiled.options.get("version_compatible"))
-    rule = explain_version_conflict(compiled.version, running, version_compatible=is_compatible)
+    rule = explain_version_conflict(
+        compiled.version, running, version_compatible=compiled.options.version_compatible
+    )
     if rule is not None:
-        product = PRODUCTS[facts.backend]
+        product = PRODUCTS[compiled.backend]
         raise EngineMismatchError(
-            f"the engine in {facts.folder} was compiled by {product} {compiled.version}, and this "
+            f"the engine in {built.path} was compiled by {product} {compiled.version}, and this "
             f"machine has {product} {running}; {rule}",
-            hint=f"Install {product} {compiled.version}, or compile again here: {facts.recompile}",
+            hint=f"Install {product} {compiled.version}, or compile again here: {built.recompile}",
         )
 
 
-def check_platform(facts: EngineFacts, compiled: CompileFacts) -> None:
+def check_platform(built: BuiltFolder, compiled: CompileRecord) -> None:
     """Compare system and processor; plans of TensorRT-RTX are portable (NVIDIA's cpu-engines page).
 
     Raises:
         EngineMismatchError: With both platforms.
     """
     here = describe_platform()
-    if facts.backend == "tensorrt" and compiled.platform != here:
+    if compiled.request.module == "tensorrt" and compiled.platform != here:
         raise EngineMismatchError(
-            f"the engine in {facts.folder} was compiled on {compiled.platform}, and this machine "
+            f"the engine in {built.path} was compiled on {compiled.platform}, and this machine "
             f"is {here}; a TensorRT engine runs on the platform that compiled it",
-            hint=f"Compile again here: {facts.recompile}",
+            hint=f"Compile again here: {built.recompile}",
         )
 
 
-def check_gpu(facts: EngineFacts, compiled: CompileFacts, device: GpuDevice) -> None:
+def check_gpu(built: BuiltFolder, compiled: CompileRecord, device: GpuDevice) -> None:
     """Compare compute capabilities.
 
     Raises:
         EngineMismatchError: With both.
     """
-    here = device.compute_capability
-    if facts.backend == "tensorrt_rtx":
-        names = compiled.options.get("compute_capabilities") or ()
-        wanted = ", ".join(map(str, names))
-        fits = not names or f"SM{here.replace('.', '')}" in names
+    here, options = device.compute_capability, compiled.options
+    if compiled.request.module == "tensorrt_rtx":
+        capabilities = options.compute_capabilities
+        wanted = ", ".join(capabilities)
+        fits = not capabilities or here in capabilities
     else:
-        wanted = compiled.compute_capability
-        is_portable = compiled.options.get("hardware_compatibility") == "ampere_plus"
+        wanted = "" if compiled.gpu is None else compiled.gpu.compute_capability
+        is_portable = options.hardware_compatibility == "ampere_plus"
+        fits = here == wanted or (is_portable and parse_version(here) >= _AMPERE)
         wanted = f"{wanted} and other GPUs from 8.0 on" if is_portable else wanted
-        fits = here == compiled.compute_capability
-        fits = fits or (is_portable and parse_version(here) >= _AMPERE)
     if not fits:
         raise EngineMismatchError(
-            f"the engine in {facts.folder} was compiled for compute capability {wanted} "
-            f"({facts.device_title}), and this machine has {device.name} ({here})",
+            f"the engine in {built.path} was compiled for compute capability {wanted} "
+            f"({built.manifest.profile.device.title}), and this machine has {device.name} ({here})",
             hint="Run it on that device, or build for this one: trtdeploy build "
-            f"{shlex.quote(facts.source)} --profile NAME   ('trtdeploy profiles' lists them)",
+            f"{shlex.quote(built.manifest.source.file)} --profile NAME   "
+            "('trtdeploy profiles' lists them)",
         )
     name = _name_model(device)
-    is_tied = compiled.options.get("hardware_compatibility") == "none"
-    if compiled.gpu_name and is_tied and compiled.gpu_name != name:
+    is_tied = options.hardware_compatibility == "none"
+    if compiled.gpu is not None and is_tied and compiled.gpu.name != name:
         logger.warning(
             "the engine in %s was compiled on %s and runs on %s, another model of the same compute "
             "capability: NVIDIA warns that it may be slower, or fail; compile it here",
-            facts.folder, compiled.gpu_name, name,
+            built.path, compiled.gpu.name, name,
         )  # fmt: skip
 
 
@@ -101,14 +102,14 @@ def _name_model(device: GpuDevice) -> str:
     return local.name if local is not None and is_jetson else device.name
 
 
-def carries_host_code(compiled: CompileFacts) -> bool:
+def carries_host_code(compiled: CompileRecord) -> bool:
     """True for a plan with a lean runtime inside: loading it runs that code on the CPU."""
     options = compiled.options
-    return bool(options.get("version_compatible")) and not options.get("exclude_lean_runtime")
+    return options.version_compatible and not options.exclude_lean_runtime
 
 
 def check_host_code(
-    facts: EngineFacts, compiled: CompileFacts, options: SessionOptions, running: str, *,
+    built: BuiltFolder, compiled: CompileRecord, options: SessionOptions, running: str, *,
     allowed: bool,
 ) -> None:  # fmt: skip
     """Require an explicit permission for an engine that runs code of its own on the CPU.
@@ -118,23 +119,22 @@ def check_host_code(
     """
     if carries_host_code(compiled) and not allowed:
         raise UsageError(
-            f"the engine in {facts.folder} is version-compatible and carries a runtime library: to "
+            f"the engine in {built.path} is version-compatible and carries a runtime library: to "
             "load it is to execute code from that file on this machine's CPU",
             hint="If you trust where it comes from: load(path, allow_host_code=True). Or build "
             "with build.exclude_lean_runtime=true and give SessionOptions(lean_runtime=...).",
         )
-    needs_lean = bool(compiled.options.get("exclude_lean_runtime")) and not is_same_version(
-        compiled.version, running
-    )
+    is_lean = compiled.options.exclude_lean_runtime
+    needs_lean = is_lean and not is_same_version(compiled.version, running)
     if needs_lean and options.lean_runtime is None:
         raise UsageError(
-            f"the engine in {facts.folder} is of TensorRT {compiled.version} and carries no lean "
+            f"the engine in {built.path} is of TensorRT {compiled.version} and carries no lean "
             f"runtime; this machine has TensorRT {running}",
             hint="Give SessionOptions(lean_runtime=...): the libnvinfer_lean of that version.",
         )
-    if options.lean_runtime is not None and not compiled.options.get("exclude_lean_runtime"):
+    if options.lean_runtime is not None and not is_lean:
         raise UsageError(
-            f"the engine in {facts.folder} takes no lean runtime: it was not built with "
+            f"the engine in {built.path} takes no lean runtime: it was not built with "
             "version_compatible and exclude_lean_runtime",
             hint="Leave lean_runtime out.",
         )

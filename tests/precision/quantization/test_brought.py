@@ -58,7 +58,7 @@ def test_pairs_are_kept_and_typed_like_their_layer(
     assert typed.model.opset == 19
     assert operand_types(result, "c") == [FP16, FP16, FP16]
     assert count_ops(result, "Cast") == 1  # of the output
-    assert typed.plan.to_dict()["counts"] == {"int8": 1, "float16": 2}
+    assert typed.plan.summarize().counts == {"int8": 1, "float16": 2}
     assert typed.plan.quantized["c"].reason == "the model brings 'xd' in front of it"
     exact, found = run_plainly(brought(int32_bias=int32_bias), FEEDS), run_plainly(result, FEEDS)
     np.testing.assert_allclose(found[0], exact[0], atol=5e-3 * np.abs(exact[0]).max())

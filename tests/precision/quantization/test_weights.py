@@ -83,7 +83,7 @@ def run_quantize_linear(
     values: np.ndarray[Any, Any], scales: np.ndarray[Any, Any], axis: int | None, dtype: DType
 ) -> np.ndarray[Any, Any]:
     """Return what ONNX Runtime's QuantizeLinear makes of FP32 ``values``, as 8-bit patterns."""
-    attributes = {"output_dtype": dtype.value} | ({} if axis is None else {"axis": axis})
+    attributes = {"output_dtype": dtype.code} | ({} if axis is None else {"axis": axis})
     proto = model(
         [
             op("QuantizeLinear", "x s", "q", **attributes),
@@ -267,7 +267,7 @@ def test_emulation_leaves_quantized_weights_alone(kind: QuantizedType, tmp_path:
     emulated = emulate_model(found)
     assert emulated.weights["q"] == found.weights["q"]
     names = {tensor.name: tensor.data_type for tensor in emulated.graph.initializer}
-    assert names["q"] == kind.dtype.value
+    assert names["q"] == kind.dtype.code
 
 
 @pytest.mark.parametrize("axis", [2, -3])

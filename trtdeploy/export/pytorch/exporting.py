@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from trtdeploy.core.steps import StepRunner
 from trtdeploy.core.tensors import SizeRule
 from trtdeploy.export.file_output import open_output_file
 from trtdeploy.export.fp32_regions import find_pins
@@ -45,7 +46,6 @@ from trtdeploy.export.result import ExportProof, ExportResult
 from trtdeploy.graph.export_facts import write_export_facts
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.saving import save_model
-from trtdeploy.pipeline.steps import StepRunner
 
 _SMALLEST_FP16 = 2.0**-24
 """Smallest positive number of FP16, a subnormal (IEEE 754 binary16)."""

@@ -100,7 +100,7 @@ def _transpose(_: ModelIndex, node: NodeProto, values: _Array) -> _Array:
 
 
 def _cast(_: ModelIndex, node: NodeProto, values: _Array) -> _Array | None:
-    to_fp32 = integer_of(node, "to", 0) == DType.FLOAT32.value
+    to_fp32 = integer_of(node, "to", 0) == DType.FLOAT32.code
     with np.errstate(over="ignore"):
         return values.astype(np.float32) if to_fp32 else None
 

@@ -173,7 +173,7 @@ class _Fusion:
         model, weight = self.index.model, target.weight
         factors = ChannelFactors(factor[weight.channels], weight.layout)
         name = self._names.make(f"{weight.tensor.name}_folded")
-        scaled = TensorProto(dims=weight.tensor.dims, data_type=DType.FLOAT32.value, name=name)
+        scaled = TensorProto(dims=weight.tensor.dims, data_type=DType.FLOAT32.code, name=name)
         stored = model.find_stored(weight.tensor)
         if stored is None:
             values = numpy_helper.to_array(weight.tensor).reshape(-1)

@@ -57,7 +57,7 @@ def list_levels(kind: QuantizedType) -> Floats:
     if kind == INT8:
         return np.arange(kind.max + 1)
     codes = np.arange(128, dtype=np.uint8)
-    stored = codes.view(helper.tensor_dtype_to_np_dtype(kind.dtype.value)).astype(np.float64)
+    stored = codes.view(helper.tensor_dtype_to_np_dtype(kind.dtype.code)).astype(np.float64)
     return stored[stored <= kind.max]
 
 

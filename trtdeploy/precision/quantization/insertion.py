@@ -136,7 +136,7 @@ class _Insertion:
         scale_name = self._names.make(f"{name}_scale")
         zero_name = self._names.make(f"{name}_zero_point")
         zero = TensorProto(
-            name=zero_name, data_type=kind.dtype.value, dims=scale.shape, raw_data=bytes(scale.size)
+            name=zero_name, data_type=kind.dtype.code, dims=scale.shape, raw_data=bytes(scale.size)
         )
         self._model.graph.initializer.extend([numpy_helper.from_array(scale, scale_name), zero])
         return scale_name, zero_name

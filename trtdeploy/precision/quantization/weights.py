@@ -73,7 +73,7 @@ def store_quantized(
         )
     flat = np.asarray(scales, np.float32).reshape(-1)
     quantization = WeightQuantization(flat, layout, kind.dtype, kind.max)
-    quantized = TensorProto(dims=tensor.dims, data_type=kind.dtype.value, name=name)
+    quantized = TensorProto(dims=tensor.dims, data_type=kind.dtype.code, name=name)
     stored = model.find_stored(tensor)
     if stored is not None:
         model.weights[name] = stored.quantize(quantization)

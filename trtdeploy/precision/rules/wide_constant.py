@@ -83,7 +83,7 @@ class KeepWideConstantRule:
             action = "keep" if limit is None else "clamp"
             if (use.name, action) not in seen:
                 seen.add((use.name, action))
-                yield ConstantDecision(use.name, use.farthest, action, limit, reason)
+                yield ConstantDecision(use.name, repr(use.farthest), action, limit, reason)
 
 
 def _computes_on(reader: Reader) -> bool:

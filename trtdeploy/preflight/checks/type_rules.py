@@ -80,4 +80,4 @@ def _read_parameters(op_type: str, opset: int) -> tuple[tuple[str, frozenset[str
 @lru_cache(maxsize=64)
 def _spell(dtype: DType) -> str:
     """Return the type as schemas write it, e.g. ``tensor(float)``."""
-    return f"tensor({helper.tensor_dtype_to_string(dtype.value).rpartition('.')[2].lower()})"
+    return f"tensor({helper.tensor_dtype_to_string(dtype.code).rpartition('.')[2].lower()})"

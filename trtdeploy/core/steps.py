@@ -1,14 +1,40 @@
-"""Steps of a build, each with a status, a duration and a summary."""
+"""Steps of a command: each tells its caller how it goes, and is remembered with how it went."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Literal
 
-from trtdeploy.pipeline.progress import ProgressCallback, ProgressEvent
+
+@dataclass(frozen=True)
+class ProgressEvent:
+    """Something happened, or a quarter of a second passed.
+
+    Attributes:
+        step: Name of the pipeline step.
+        detail: What it is busy with, e.g. the compiler's phase.
+        elapsed_s: Seconds since the step started.
+        estimate_s: How long the step took last time; None when unknown.
+        fraction: Part of the step that is done, 0 to 1; None when that cannot be known.
+        finished: The step has ended; ``detail`` sums it up.
+    """
+
+    step: str
+    detail: str = ""
+    elapsed_s: float = 0.0
+    estimate_s: float | None = None
+    fraction: float | None = None
+    finished: bool = False
+
+
+ProgressCallback = Callable[[ProgressEvent], None]
+
+
+def ignore_progress(_event: ProgressEvent) -> None:
+    """Take no notice."""
 
 
 @dataclass
@@ -24,14 +50,10 @@ class StepRecord:
     """
 
     name: str
-    status: str = "ok"
+    status: Literal["ok", "failed", "skipped"] = "ok"
     seconds: float = 0.0
     detail: str = ""
     log: list[str] = field(default_factory=list)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for manifests."""
-        return asdict(self)
 
 
 class StepRunner:
@@ -46,7 +68,7 @@ class StepRunner:
     def __init__(
         self,
         progress: ProgressCallback,
-        earlier: Sequence[dict[str, Any]] = (),
+        earlier: Sequence[StepRecord] = (),
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.records: list[StepRecord] = []
@@ -70,11 +92,11 @@ class StepRunner:
             record.seconds = round(self._clock() - started, 3)
             self.progress(ProgressEvent(name, record.detail, record.seconds, finished=True))
 
-    def to_list(self) -> list[dict[str, Any]]:
-        """Return all steps as plain data; one that was run again replaces its predecessor."""
+    def list_all(self) -> tuple[StepRecord, ...]:
+        """Return all steps; one that was run again replaces its predecessor."""
         again = {record.name for record in self.records}
-        kept = [entry for entry in self._earlier if entry.get("name") not in again]
-        return [*kept, *(record.to_dict() for record in self.records)]
+        kept = [record for record in self._earlier if record.name not in again]
+        return (*kept, *self.records)
 
     def skip(self, name: str, reason: str) -> None:
         """Record a step that was not run, and why."""
