@@ -17,16 +17,16 @@ from benchmarks.accuracy_measurement import AccuracyFigures, AccuracyJudge
 from benchmarks.accuracy_models import SEED, AccuracyModel, list_models
 from benchmarks.environments import ROOT
 from benchmarks.tables import render_table
+from trtdeploy.calibration.calibrating import CalibrationRequest, calibrate_model
+from trtdeploy.calibration.methods import MethodChoice
+from trtdeploy.calibration.statistics import CalibrationStatistics
 from trtdeploy.config.calibration import CALIBRATION_METHODS
 from trtdeploy.config.recipe import RECIPES, Recipe
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange
+from trtdeploy.graph.hashing import hash_model
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.saving import save_model
-from trtdeploy.pipeline.build_key import hash_model
-from trtdeploy.pipeline.calibrating import CalibrationRequest, calibrate_model
-from trtdeploy.precision.calibration.methods import MethodChoice
-from trtdeploy.precision.calibration.statistics import CalibrationStatistics
 from trtdeploy.precision.quantization.planning import plan_quantization
 from trtdeploy.precision.quantization.preparation import prepare_for_quantization
 from trtdeploy.precision.typed_model import apply_recipe

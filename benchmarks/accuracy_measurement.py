@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.accuracy_models import AccuracyModel, Array, Arrays
-from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
+from trtdeploy.backends.onnxruntime.session import OnnxRuntimeSession
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.saving import save_model
+from trtdeploy.precision.audit.auditing import audit_quantization
 from trtdeploy.precision.emulation import emulate_model
-from trtdeploy.precision.quantization.audit import audit_quantization
 
 _BATCH = 8
 

@@ -32,7 +32,7 @@ from benchmarks.progress import report_progress
 from benchmarks.tools import PEERS, PROGRAMS
 from trtdeploy.core.errors import TrtdeployError
 from trtdeploy.graph.loading import load_model
-from trtdeploy.precision.quantization.audit import audit_quantization
+from trtdeploy.precision.audit.auditing import audit_quantization
 
 SHARED_METHODS = ("entropy", "minmax")
 """What all three tools have."""

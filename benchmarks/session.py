@@ -69,7 +69,7 @@ def measure_overhead(count: int, rounds: int = _ROUNDS, calls: int = _CALLS) -> 
     import numpy as np
     import onnxruntime
 
-    from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
+    from trtdeploy.backends.onnxruntime.session import OnnxRuntimeSession
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"

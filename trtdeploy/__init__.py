@@ -31,15 +31,15 @@ if TYPE_CHECKING:
         request_parity,
     )
     from trtdeploy.backends.session import Session
+    from trtdeploy.build.request import BuildRequest
+    from trtdeploy.build.result import BuildResult
     from trtdeploy.core.errors import TrtdeployError
     from trtdeploy.export.request import ExportRequest
     from trtdeploy.export.result import ExportResult
+    from trtdeploy.parity.request import ParityRequest
     from trtdeploy.parity.result import ParityReport
-    from trtdeploy.pipeline.parity_request import ParityRequest
-    from trtdeploy.pipeline.pinning_report import PinningReport
-    from trtdeploy.pipeline.pinning_request import PinRequest
-    from trtdeploy.pipeline.request import BuildRequest
-    from trtdeploy.pipeline.result import BuildResult
+    from trtdeploy.pinning.report import PinningReport
+    from trtdeploy.pinning.request import PinRequest
     from trtdeploy.preflight.report import CheckReport
     from trtdeploy.runtime.options import SessionOptions
 
@@ -52,15 +52,15 @@ _PUBLIC = {
     "ExportRequest": "trtdeploy.export.request",
     "ExportResult": "trtdeploy.export.result",
     "find_pins": "trtdeploy.api",
-    "PinRequest": "trtdeploy.pipeline.pinning_request",
-    "PinningReport": "trtdeploy.pipeline.pinning_report",
+    "PinRequest": "trtdeploy.pinning.request",
+    "PinningReport": "trtdeploy.pinning.report",
     "inspect": "trtdeploy.api",
     "check_parity": "trtdeploy.api",
     "ParityReport": "trtdeploy.parity.result",
     "load": "trtdeploy.api",
-    "BuildRequest": "trtdeploy.pipeline.request",
-    "BuildResult": "trtdeploy.pipeline.result",
-    "ParityRequest": "trtdeploy.pipeline.parity_request",
+    "BuildRequest": "trtdeploy.build.request",
+    "BuildResult": "trtdeploy.build.result",
+    "ParityRequest": "trtdeploy.parity.request",
     "request_parity": "trtdeploy.api",
     "CheckReport": "trtdeploy.preflight.report",
     "Session": "trtdeploy.backends.session",

@@ -7,6 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trtdeploy.build.building import build_model
+from trtdeploy.build.checking import check_for_profile
+from trtdeploy.build.parity_command import request_parity as read_parity_request
+from trtdeploy.build.prepared import build_prepared
+from trtdeploy.build.request import BuildRequest
+from trtdeploy.build.result import BuildResult
 from trtdeploy.config.shape_table import ShapeTable
 from trtdeploy.core.steps import ProgressCallback, ignore_progress
 from trtdeploy.export.exporting import export_model
@@ -15,18 +21,12 @@ from trtdeploy.export.result import ExportResult
 from trtdeploy.inspection.engine_files import refuse_engine
 from trtdeploy.inspection.inspecting import inspect_path
 from trtdeploy.parity.checking import Observer
+from trtdeploy.parity.request import ParityRequest
 from trtdeploy.parity.result import ParityReport
-from trtdeploy.pipeline.building import build_model
-from trtdeploy.pipeline.checking import check_for_profile
-from trtdeploy.pipeline.parity import run_parity
-from trtdeploy.pipeline.parity_command import request_parity as read_parity_request
-from trtdeploy.pipeline.parity_request import ParityRequest
-from trtdeploy.pipeline.pinning import find_pins as search_pins
-from trtdeploy.pipeline.pinning_report import PinningReport
-from trtdeploy.pipeline.pinning_request import PinRequest
-from trtdeploy.pipeline.prepared import build_prepared
-from trtdeploy.pipeline.request import BuildRequest
-from trtdeploy.pipeline.result import BuildResult
+from trtdeploy.parity.running import run_parity
+from trtdeploy.pinning.finding import find_pins as search_pins
+from trtdeploy.pinning.report import PinningReport
+from trtdeploy.pinning.request import PinRequest
 from trtdeploy.preflight.report import CheckReport
 from trtdeploy.runtime.options import SessionOptions
 

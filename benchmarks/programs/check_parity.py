@@ -10,8 +10,8 @@ from pathlib import Path
 from trtdeploy.config.recipe import find_recipe
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.loading import load_model
-from trtdeploy.pipeline.parity import describe_verdict, run_parity
-from trtdeploy.pipeline.parity_request import ParityRequest
+from trtdeploy.parity.request import ParityRequest
+from trtdeploy.parity.running import describe_verdict, run_parity
 from trtdeploy.precision.typing_options import TypingOptions
 
 reference, candidate, data, ranges = map(Path, sys.argv[1:])

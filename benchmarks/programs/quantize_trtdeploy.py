@@ -6,15 +6,15 @@ Calibrates, writes the Q/DQ model, and ``calibration.json`` beside it, as a buil
 import sys
 from pathlib import Path
 
+from trtdeploy.calibration.calibrating import CalibrationRequest, calibrate_model
+from trtdeploy.calibration.document import save_statistics
+from trtdeploy.calibration.methods import MethodChoice
 from trtdeploy.config.recipe import find_recipe
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange
+from trtdeploy.graph.hashing import hash_model
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.saving import save_model
-from trtdeploy.pipeline.build_key import hash_model
-from trtdeploy.pipeline.calibrating import CalibrationRequest, calibrate_model
-from trtdeploy.precision.calibration.document import save_statistics
-from trtdeploy.precision.calibration.methods import MethodChoice
 from trtdeploy.precision.quantization.planning import plan_quantization
 from trtdeploy.precision.quantization.preparation import prepare_for_quantization
 from trtdeploy.precision.typed_model import apply_recipe

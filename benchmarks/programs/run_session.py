@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
+from trtdeploy.backends.onnxruntime.session import OnnxRuntimeSession
 
 model, feeds_path, optimize = sys.argv[1:]
 with np.load(feeds_path) as arrays:

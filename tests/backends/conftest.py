@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .fake_compiler import SOURCE, MakeCompiler
+from tests.backends.compiler.fake_compiler import SOURCE, MakeCompiler
 
 
 @pytest.fixture

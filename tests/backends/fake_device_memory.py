@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trtdeploy.backends.device_memory import GpuDevice
+from trtdeploy.backends.cuda.device_memory import GpuDevice
 from trtdeploy.core.errors import NotPossibleError
 
 Array = np.ndarray[Any, Any]

@@ -19,7 +19,7 @@ from benchmarks.accuracy_models import (
     correlate_ranks,
 )
 from benchmarks.wordpiece import WordPieceTokenizer
-from tests.pipeline.test_pinning import outlier_network, save
+from tests.pinning.test_finding import outlier_network, save
 
 
 @pytest.mark.parametrize("make", [real_data.collect_sentences, real_data.list_files])

@@ -15,7 +15,7 @@ from benchmarks.environments import ROOT
 from benchmarks.peer_accuracy_benchmark import measure_model, modernize
 from benchmarks.peer_accuracy_report import Row, is_ahead, list_comparisons, render_report
 from tests.builders import model, op, value
-from tests.pipeline.test_pinning import outlier_network, save
+from tests.pinning.test_finding import outlier_network, save
 
 OURS = Row("net", "minmax", "trtdeploy", 20.0, {"top-1 agreement": 0.5}, 3, 4, 0.5, "accepted")
 PEER = Row("net", "minmax", "ort", 21.5, {}, 4, 4, 1.0, "accepted")

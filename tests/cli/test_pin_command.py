@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.pipeline.test_pinning import SPOILED, outlier_network, save, save_samples
+from tests.pinning.test_finding import SPOILED, outlier_network, save, save_samples
 from trtdeploy.cli.main import run
 from trtdeploy.config.loading import load_deploy_profile
 

@@ -15,7 +15,7 @@ from trtdeploy.core.errors import OptimizationProfileError
 from trtdeploy.core.ranges import POINTS
 from trtdeploy.core.tensors import SizeRule
 from trtdeploy.graph.export_facts import write_export_facts
-from trtdeploy.pipeline.model_inputs import describe_inputs
+from trtdeploy.graph.model_inputs import describe_inputs
 
 SHAPE = ("batch", 3, "height", "width")
 RULES = (SizeRule("height", 32, 64, 1024), SizeRule("width", 48))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from trtdeploy.backends.engine_builder import build_engine
-from trtdeploy.backends.request import CompileRequest, CompileResult, EngineSpec
+from trtdeploy.backends.compiler.compile_request import CompileRequest, CompileResult, EngineSpec
+from trtdeploy.backends.compiler.engine_builder import build_engine
 from trtdeploy.config.deploy_profile import BuildSection
 from trtdeploy.config.recipe import FP32, RECIPES
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from tests.backends.fake_device_memory import FakeDeviceMemory, view_memory
-from trtdeploy.backends.engine_loading import EngineRequest
-from trtdeploy.backends.tensorrt_session import TensorrtSession, open_engine
+from trtdeploy.backends.engine.engine_loading import EngineRequest
+from trtdeploy.backends.engine.tensorrt_session import TensorrtSession, open_engine
 
 from .standin import LayerContent, NetworkContent, StandinModule, TensorContent
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from trtdeploy.backends.network import ParseFailedError
-from trtdeploy.backends.parser_answer import ParserError
-from trtdeploy.backends.parser_probe import ask_parser
-from trtdeploy.backends.request import CompileRequest, EngineSpec
+from trtdeploy.backends.compiler.compile_request import CompileRequest, EngineSpec
+from trtdeploy.backends.compiler.network import ParseFailedError
+from trtdeploy.backends.compiler.parser_answer import ParserError
+from trtdeploy.backends.compiler.parser_probe import ask_parser
 from trtdeploy.config.deploy_profile import BuildSection
 from trtdeploy.core.errors import CompileError, NotPossibleError
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from trtdeploy.backends.request import PrecisionProof
+from trtdeploy.backends.compiler.compile_request import PrecisionProof
 from trtdeploy.core.errors import CompileError, NotPossibleError
 
 from .engine_cases import (

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.builders import random_array
-from trtdeploy.export.comparison import compare_arrays
+from trtdeploy.export.difference import compare_arrays
 
 Array = np.ndarray[Any, Any]
 RTOL = 1e-4

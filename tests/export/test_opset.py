@@ -10,10 +10,10 @@ import onnx
 import pytest
 
 from tests.builders import constant, in_memory, model, op, random_array, save, value
-from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
+from trtdeploy.backends.onnxruntime.session import OnnxRuntimeSession
 from trtdeploy.core.errors import DeployProfileError, InputError
 from trtdeploy.export.opset_choice import choose_opset
-from trtdeploy.export.opset_lowering import LowerOpsetPass
+from trtdeploy.graph.passes.lower_opset import LowerOpsetPass
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from trtdeploy.backends.compile_process import compile_engine
-from trtdeploy.backends.device_memory import DeviceMemory, GpuDevice, open_device_memory
-from trtdeploy.backends.engine_loading import EngineRequest
+from trtdeploy.backends.compiler.compile_process import compile_engine
+from trtdeploy.backends.compiler.compile_request import CompileRequest, EngineSpec
+from trtdeploy.backends.cuda.device_memory import DeviceMemory, GpuDevice
+from trtdeploy.backends.cuda.opening import open_device_memory
+from trtdeploy.backends.engine.engine_loading import EngineRequest
+from trtdeploy.backends.engine.tensorrt_session import TensorrtSession, open_engine
 from trtdeploy.backends.installed import is_installed
-from trtdeploy.backends.request import CompileRequest, EngineSpec
-from trtdeploy.backends.tensorrt_session import TensorrtSession, open_engine
 from trtdeploy.backends.trt_module import import_trt
 from trtdeploy.config.compute_capability import TENSORRT_RTX_TARGETS
 from trtdeploy.config.deploy_profile import BuildSection
@@ -83,7 +84,7 @@ def open_memory(request: pytest.FixtureRequest) -> Opener:
     """Return the opener of each installed CUDA package."""
     if not is_installed(request.param):
         pytest.skip(f"{request.param} is not installed")
-    from trtdeploy.backends.device_memory_cuda import open_cuda_memory
-    from trtdeploy.backends.device_memory_pycuda import open_pycuda_memory
+    from trtdeploy.backends.cuda.cuda_python_memory import open_cuda_memory
+    from trtdeploy.backends.cuda.pycuda_memory import open_pycuda_memory
 
     return {"cuda": open_cuda_memory, "pycuda": open_pycuda_memory}[request.param]

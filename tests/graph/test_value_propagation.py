@@ -5,7 +5,7 @@ import pytest
 from onnx import TensorProto, shape_inference
 
 from tests.builders import constant, model, op, value
-from trtdeploy.graph.value_propagation import infer_with_values
+from trtdeploy.graph.shape_inference import infer_with_values
 
 
 def test_contents_are_followed() -> None:

@@ -8,12 +8,12 @@ from trtdeploy.config.batch_layout import BatchLayout, find_free_batch
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange, ValueRange
 from trtdeploy.core.tensors import TensorSpec
-from trtdeploy.parity.batch import (
+from trtdeploy.parity.points import find_independence_points, find_points
+from trtdeploy.samples.batch import (
     count_samples,
     join_parts,
     split_feeds,
 )
-from trtdeploy.parity.points import find_independence_points, find_points
 
 BATCH = BatchLayout({"x": 0}, {"y": 0})
 

@@ -13,7 +13,7 @@ from onnx import ModelProto, NodeProto, TensorProto
 from onnx.reference import ReferenceEvaluator
 
 from tests.builders import BFLOAT16, FLOAT, FLOAT16, loaded, model, op, value
-from trtdeploy.backends.onnxruntime_model import open_session
+from trtdeploy.backends.onnxruntime.model import open_session
 from trtdeploy.core.dtypes import DType
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel

@@ -36,7 +36,7 @@ from tests.precision.emulated_runs import (
     run_emulated,
 )
 from tests.precision.typed_models import run_reference
-from trtdeploy.backends.onnxruntime_model import open_session
+from trtdeploy.backends.onnxruntime.model import open_session
 from trtdeploy.config.recipe import RECIPES
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import CompileError

@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 
 import trtdeploy
+from tests.build.models import save_convnet
 from tests.contract.engine_cases import WEAK_ONLY, make_inspection, run_build
 from tests.contract.standin import make_trt_module
-from tests.pipeline.models import save_convnet
 from trtdeploy.backends.installed import is_installed
+from trtdeploy.build.compiling import make_compile_request
+from trtdeploy.build.manifest import load_manifest
 from trtdeploy.cli.main import run
 from trtdeploy.config import shipped
 from trtdeploy.config.recipe import RECIPES, Recipe
-from trtdeploy.pipeline.compiling import make_compile_request
-from trtdeploy.pipeline.manifest import load_manifest
 
 needs_rtx = pytest.mark.skipif(
     not is_installed("tensorrt_rtx"), reason="TensorRT-RTX is not installed"

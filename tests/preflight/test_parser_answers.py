@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.builders import chain, in_memory
 from tests.preflight import models
-from trtdeploy.backends.parser_answer import ParserAnswer, ParserError
+from trtdeploy.backends.compiler.parser_answer import ParserAnswer, ParserError
 from trtdeploy.preflight.checking import check_model
 from trtdeploy.preflight.report import CheckReport
 from trtdeploy.preflight.target import CheckTarget

@@ -12,8 +12,8 @@ import pytest
 from tests.report import fabricated
 from tests.report.fabricated import check_report
 from trtdeploy.parity.result import Verdict
-from trtdeploy.report.html import render_html
 from trtdeploy.report.number_text import TIMES
+from trtdeploy.report.page.html import render_html
 
 VOID = {"meta", "link", "br"}
 HOSTILE = (

@@ -15,11 +15,11 @@ from tests.report.fabricated import check_report
 from trtdeploy.core.errors import InputError
 from trtdeploy.parity.result import ParityReport
 from trtdeploy.report.console import render_console
-from trtdeploy.report.html import render_html
 from trtdeploy.report.json_document import clean_value
 from trtdeploy.report.junit import render_junit
 from trtdeploy.report.loading import load_report, parse_report
 from trtdeploy.report.outcome import Outcome, judge_report
+from trtdeploy.report.page.html import render_html
 from trtdeploy.report.writing import write_reports
 
 

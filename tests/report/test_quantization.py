@@ -8,28 +8,28 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.models import save_convnet
+from tests.build.models import save_convnet
 from tests.report import fabricated
 from tests.report.fabricated import check_report
 from tests.report.test_html import Page, render
 from tests.report.test_schema import closed_schema, find_problems, through_json
+from trtdeploy.calibration.summary import TensorRange
 from trtdeploy.config.recipe import RECIPES
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.loading import load_model
-from trtdeploy.precision.calibration.summary import TensorRange
-from trtdeploy.precision.quantization.audit import audit_quantization
+from trtdeploy.precision.audit.auditing import audit_quantization
 from trtdeploy.precision.quantization.planning import plan_quantization
 from trtdeploy.precision.quantization.preparation import prepare_for_quantization
 from trtdeploy.precision.typed_model import apply_recipe
 from trtdeploy.precision.typing_options import TypingOptions
-from trtdeploy.report.clipping import MOST_COLUMNS, draw_clipping
 from trtdeploy.report.console import render_console
 from trtdeploy.report.document import BuildReport
 from trtdeploy.report.json_document import dump_document
 from trtdeploy.report.junit import render_junit
 from trtdeploy.report.outcome import Outcome, judge_report
-from trtdeploy.report.quantization_text import describe_layers
-from trtdeploy.report.quantization_view import (
+from trtdeploy.report.page.clipping import MOST_COLUMNS, draw_clipping
+from trtdeploy.report.page.quantization_text import describe_layers
+from trtdeploy.report.page.quantization_view import (
     MOST_LAYERS,
     QuantizationView,
     build_quantization_view,

@@ -10,7 +10,7 @@ import pytest
 import trtdeploy
 from tests.backends.fake_device_memory import FakeDeviceMemory
 from trtdeploy import SessionOptions
-from trtdeploy.backends.local_gpu import LocalGpu
+from trtdeploy.backends.cuda.local_gpu import LocalGpu
 from trtdeploy.core.errors import EngineMismatchError, UsageError
 from trtdeploy.runtime import machine_check
 

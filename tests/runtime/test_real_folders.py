@@ -10,17 +10,17 @@ import pytest
 
 import trtdeploy
 from tests.backends.fake_device_memory import FakeDeviceMemory
+from tests.build.models import save_convnet
 from tests.builders import random_array
 from tests.conftest import find_no_gpu_reason
-from tests.pipeline.models import save_convnet
 from trtdeploy.backends.installed import is_installed
+from trtdeploy.build.manifest import BuiltFolder, load_manifest
 from trtdeploy.core.errors import (
     EngineFileError,
     EngineMismatchError,
     MissingDependencyError,
     NotPossibleError,
 )
-from trtdeploy.pipeline.manifest import BuiltFolder, load_manifest
 from trtdeploy.runtime import loading
 from trtdeploy.runtime.load_check import read_checked_plan
 

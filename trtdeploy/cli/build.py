@@ -10,8 +10,8 @@ from trtdeploy.cli import options
 from trtdeploy.cli.output import OutputFormat, format_rows, sink
 
 if TYPE_CHECKING:
+    from trtdeploy.build.result import BuildResult
     from trtdeploy.core.errors import TrtdeployError
-    from trtdeploy.pipeline.result import BuildResult
 
 
 def build(
@@ -57,8 +57,8 @@ def build(
     """
     sink.format = output
     from trtdeploy import api
+    from trtdeploy.build.request import BuildRequest
     from trtdeploy.config.shape_syntax import parse_shape_table
-    from trtdeploy.pipeline.request import BuildRequest
 
     if not model.is_dir():
         options.require_profile(profile, "build", "orin-fp16")
@@ -116,8 +116,8 @@ def _describe_outlook(result: BuildResult) -> str:
 
 
 def _find_error(result: BuildResult, *, prepare_only: bool, strict: bool) -> TrtdeployError | None:
+    from trtdeploy.build.result import PREPARED
     from trtdeploy.core.errors import CheckFailedError, NotPossibleError
-    from trtdeploy.pipeline.result import PREPARED
 
     if not result.is_accepted(strict=strict):
         return CheckFailedError(

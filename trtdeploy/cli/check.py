@@ -34,7 +34,7 @@ def check(
     sink.format = output
     from trtdeploy import api
     from trtdeploy.config.shape_syntax import parse_shape_table
-    from trtdeploy.pipeline.finding_text import render_report
+    from trtdeploy.preflight.text import render_report
 
     table = parse_shape_table(shapes or [], symbols or [], values or [], shape_json)
     report = api.check(model, profile, overrides=overrides or [], shapes=table)

@@ -22,11 +22,11 @@ def doctor(output: options.Output = OutputFormat.HUMAN) -> None:
     Also what is missing for the rest. Only looks: no GPU library is loaded.
     """
     sink.format = output
+    from trtdeploy.backends.cuda.local_gpu import find_local_gpu
     from trtdeploy.backends.installed import INSTALL, describe_environment
-    from trtdeploy.backends.local_gpu import find_local_gpu
+    from trtdeploy.build.target import judge_ability
     from trtdeploy.config.loading import list_deploy_profiles, load_deploy_profile
     from trtdeploy.core.errors import MissingDependencyError
-    from trtdeploy.pipeline.target import judge_ability
 
     environment = describe_environment()
     gpu = find_local_gpu()

@@ -13,7 +13,7 @@ from trtdeploy.cli.output import OutputFormat, format_rows, format_table, sink
 
 if TYPE_CHECKING:
     from trtdeploy.pinning.candidate import Candidate
-    from trtdeploy.pipeline.pinning_report import PinningReport
+    from trtdeploy.pinning.report import PinningReport
 
 _MOST_ROWS = 20
 _EXPLAINED_ROWS = 5
@@ -63,7 +63,7 @@ def pin(
     sink.format = output
     from trtdeploy import api
     from trtdeploy.config.shape_syntax import parse_shape_table
-    from trtdeploy.pipeline.pinning_request import PinRequest
+    from trtdeploy.pinning.request import PinRequest
 
     options.require_profile(profile, "pin", "orin-int8")
     _require_folder(output_file)
@@ -101,7 +101,7 @@ def _require_folder(output_file: Path | None) -> None:
 def _print_report(report: PinningReport, output_file: Path | None) -> None:
     from trtdeploy.core.errors import CheckFailedError
     from trtdeploy.core.files import save_text
-    from trtdeploy.pipeline.pinning_report import render_deploy_profile
+    from trtdeploy.pinning.report import render_deploy_profile
 
     text = "\n\n".join(filter(None, (_render_table(report), _render_summary(report))))
     if not report.reached:
@@ -159,7 +159,7 @@ def _shorten(text: str, width: int) -> str:
 
 
 def _render_summary(report: PinningReport) -> str:
-    from trtdeploy.pipeline.pinning_report import render_precision_section
+    from trtdeploy.pinning.report import render_precision_section
 
     outcome = report.outcome
     count = len(report.pins)

@@ -45,7 +45,7 @@ def export_model(
     source = parse_source(request.source)
     if source.kind == "onnx":
         # loaded here, since it is imported for such sources only
-        cleaning: Any = importlib.import_module("trtdeploy.export.onnx_source")
+        cleaning: Any = importlib.import_module("trtdeploy.export.onnx.source")
         cleaned: ExportResult = cleaning.clean_onnx(request, progress)
         return cleaned
     _require_torch(source)

@@ -8,9 +8,9 @@ from onnx import helper
 
 from trtdeploy.config.axis_roles import find_dynamic_axes
 from trtdeploy.core.tensors import SizeRule, TensorSpec
-from trtdeploy.export.onnx_sizes import choose_shapes
+from trtdeploy.export.onnx.sizes import choose_shapes
 from trtdeploy.graph.model import OnnxModel
-from trtdeploy.graph.value_propagation import Dims
+from trtdeploy.graph.shape_inference import Dims
 from trtdeploy.preflight.inference import InferenceStructure, Sizes
 
 Point = Mapping[str, int]

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
+from trtdeploy.backends.onnxruntime.session import OnnxRuntimeSession
 from trtdeploy.config.axis_roles import is_anonymous
 from trtdeploy.config.batch_layout import BatchLayout, find_free_batch
 from trtdeploy.core.arrays import Array, Feeds, Outputs
 from trtdeploy.core.errors import CheckFailedError, TrtdeployError
-from trtdeploy.export.comparison import Difference, compare_arrays, find_worst
+from trtdeploy.export.difference import Difference, compare_arrays, find_worst
 from trtdeploy.export.proof_sizes import format_sizes
 from trtdeploy.export.result import ExportProof, ProofPoint
-from trtdeploy.parity.batch import (
+from trtdeploy.samples.batch import (
     count_samples,
     join_parts,
     split_feeds,

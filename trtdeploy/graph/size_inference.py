@@ -17,7 +17,7 @@ from trtdeploy.graph.onnx_defects import (
     import_used_domains,
     shield_crashing_nodes,
 )
-from trtdeploy.graph.value_propagation import copy_structure, infer_with_values, read_shapes
+from trtdeploy.graph.shape_inference import copy_structure, infer_with_values, read_shapes
 
 Sizes = tuple[int, ...]
 Integers = npt.NDArray[Any]

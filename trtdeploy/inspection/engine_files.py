@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from trtdeploy.backends.plan_header import read_plan_header
+from trtdeploy.backends.engine.plan_header import read_plan_header
+from trtdeploy.build.output_folder import MANIFEST_NAME
 from trtdeploy.core.errors import ModelFileError
-from trtdeploy.pipeline.output_folder import MANIFEST_NAME
 
 
 def refuse_engine(path: Path) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from trtdeploy.backends.plan_header import PlanHeader, read_plan_header
+from trtdeploy.backends.engine.plan_header import PlanHeader, read_plan_header
+from trtdeploy.build.folder_files import is_intact
+from trtdeploy.build.manifest import BuiltFolder, load_manifest
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import InputError, ModelFileError
 from trtdeploy.core.tensors import format_shape
-from trtdeploy.pipeline.folder_files import is_intact
-from trtdeploy.pipeline.manifest import BuiltFolder, load_manifest
 
 
 def inspect_path(path: Path) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _inspect_onnx(path: Path) -> dict[str, Any]:
     # onnx is only needed here, and costs more than the rest of the command
     from trtdeploy.graph.loading import load_model
     from trtdeploy.graph.model import walk_nodes
-    from trtdeploy.pipeline.model_inputs import describe_inputs
+    from trtdeploy.graph.model_inputs import describe_inputs
 
     model = load_model(path)
     operators = Counter(node.op_type for node in walk_nodes(model.graph))

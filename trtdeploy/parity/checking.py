@@ -10,13 +10,13 @@ from trtdeploy.config.recipe import FP32
 from trtdeploy.core.arrays import Feeds, FeedsMaker, Runner
 from trtdeploy.core.errors import ExecutionError, FeedError
 from trtdeploy.core.tensors import format_shape
-from trtdeploy.parity.batch import count_samples, join_parts, split_feeds
 from trtdeploy.parity.comparison import ComparisonRules
 from trtdeploy.parity.judgement import with_finding
 from trtdeploy.parity.point_check import PointCheck, PointRules
 from trtdeploy.parity.points import ParityPoint
 from trtdeploy.parity.result import ParityReport, PointResult, Verdict
 from trtdeploy.parity.tolerance import ToleranceProvider, make_tolerance_provider
+from trtdeploy.samples.batch import count_samples, join_parts, split_feeds
 
 
 @dataclass(frozen=True)

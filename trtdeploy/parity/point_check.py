@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from trtdeploy.config.batch_layout import BatchLayout
 from trtdeploy.core.arrays import Array, Feeds, Outputs, Runner
-from trtdeploy.parity.batch import count_samples
 from trtdeploy.parity.comparison import ComparisonRules, OutputComparator
 from trtdeploy.parity.judgement import with_finding
 from trtdeploy.parity.points import ParityPoint
@@ -21,6 +20,7 @@ from trtdeploy.parity.result import (
 )
 from trtdeploy.parity.rows import MatchedRows, forgive_tied_indices, match_rows
 from trtdeploy.parity.tolerance import ToleranceProvider
+from trtdeploy.samples.batch import count_samples
 
 TIED_VALUES = 1e-3
 """Values this near, as a share of the largest, are tied: one unit of FP16 is half of it."""

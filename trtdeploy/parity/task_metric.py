@@ -29,7 +29,7 @@ import numpy as np
 from trtdeploy.core.arrays import Array, Feeds, Outputs, Runner
 from trtdeploy.core.errors import InputError, MissingDependencyError, UsageError
 from trtdeploy.parity.result import TaskMetric, Verdict
-from trtdeploy.parity.samples_source import SampleSource
+from trtdeploy.samples.source import SampleSource
 
 MetricFunction = Callable[[Outputs, Array], float]
 LabelledFeeds = Iterable[tuple[Feeds, Array]]

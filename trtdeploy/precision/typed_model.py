@@ -10,7 +10,6 @@ from trtdeploy.graph.index import ModelIndex, build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.precision.plan import NodeDecision, PrecisionPlan
 from trtdeploy.precision.planning import plan_precision
-from trtdeploy.precision.quantization.brought import find_brought_layers, has_pairs
 from trtdeploy.precision.quantization.insertion import InsertQuantizationPass
 from trtdeploy.precision.quantization.layers import find_layers
 from trtdeploy.precision.quantization.plan import LayerDecision, QuantizationPlan
@@ -19,6 +18,7 @@ from trtdeploy.precision.quantization.preparation import (
     prepare_for_quantization,
     prepare_for_typing,
 )
+from trtdeploy.precision.quantization.prequantized import find_brought_layers, has_pairs
 from trtdeploy.precision.typing_options import TypingOptions
 from trtdeploy.precision.typing_pass import ApplyPrecisionPass
 

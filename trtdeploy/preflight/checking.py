@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trtdeploy.backends.parser_answer import ParserAnswer
+from trtdeploy.backends.compiler.parser_answer import ParserAnswer
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.preflight.check import PreflightCheck

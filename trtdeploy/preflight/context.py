@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, TensorProto, numpy_helper
 
-from trtdeploy.backends.parser_answer import ParserAnswer
+from trtdeploy.backends.compiler.parser_answer import ParserAnswer
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.index import Scope
 from trtdeploy.graph.model import OnnxModel

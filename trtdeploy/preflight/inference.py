@@ -15,7 +15,7 @@ from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.core.tensors import Shape, TensorSpec
 from trtdeploy.graph.model import ONNX_ERRORS, OnnxModel, walk_graphs
 from trtdeploy.graph.onnx_defects import LARGEST_SIZE
-from trtdeploy.graph.value_propagation import (
+from trtdeploy.graph.shape_inference import (
     Dims,
     copy_structure,
     infer_with_values,

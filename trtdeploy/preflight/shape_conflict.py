@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from onnx import NodeProto
 
-from trtdeploy.graph.value_propagation import Dims
+from trtdeploy.graph.shape_inference import Dims
 from trtdeploy.preflight.context import CheckContext
 from trtdeploy.preflight.inference import InferredShapes
 from trtdeploy.preflight.shape_text import format_dims

@@ -7,13 +7,13 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 from trtdeploy.parity.result import ParityReport, TaskMetric, Verdict
-from trtdeploy.report.build_view import describe_engine, describe_precision
 from trtdeploy.report.comparison import Comparison, list_comparisons
 from trtdeploy.report.document import BuildReport
-from trtdeploy.report.error_bars import format_error
 from trtdeploy.report.number_text import count_noun, format_figure, format_seconds, shorten
 from trtdeploy.report.outcome import judge_report
-from trtdeploy.report.quantization_text import list_obstacle_texts, list_quantization_facts
+from trtdeploy.report.page.build_view import describe_engine, describe_precision
+from trtdeploy.report.page.error_bars import format_error
+from trtdeploy.report.page.quantization_text import list_obstacle_texts, list_quantization_facts
 
 _WIDTH = 79
 _GAP = "  "

@@ -18,15 +18,15 @@ from pydantic import (
     Tag,
 )
 
+from trtdeploy.backends.compiler.compile_request import CompileResult
 from trtdeploy.backends.installed import Environment
-from trtdeploy.backends.request import CompileResult
+from trtdeploy.calibration.quantization_report import QuantizationReport
 from trtdeploy.config.loading import ResolvedProfile
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.core.steps import StepRecord
 from trtdeploy.core.tensors import TensorSpec
 from trtdeploy.parity.result import ParityReport, SkippedParity
 from trtdeploy.precision.plan import PrecisionRecord
-from trtdeploy.precision.quantization.report import QuantizationReport
 from trtdeploy.preflight.report import CheckReport
 from trtdeploy.report.json_document import SCHEMA_VERSION
 

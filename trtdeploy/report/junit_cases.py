@@ -14,9 +14,9 @@ from trtdeploy.parity.result import (
     Verdict,
 )
 from trtdeploy.report.document import BuildReport
-from trtdeploy.report.error_bars import describe_error
 from trtdeploy.report.number_text import format_cosine, format_figure, format_share, format_sizes
 from trtdeploy.report.outcome import judge_report
+from trtdeploy.report.page.error_bars import describe_error
 
 _FAILED = ("failure", "error")
 

@@ -8,9 +8,9 @@ from typing import Final
 from trtdeploy.core.errors import InputError
 from trtdeploy.core.files import save_text
 from trtdeploy.report.document import BuildReport
-from trtdeploy.report.html import render_html
 from trtdeploy.report.json_document import clean_value
 from trtdeploy.report.junit import render_junit
+from trtdeploy.report.page.html import render_html
 
 HTML_NAME: Final = "report.html"
 JUNIT_NAME: Final = "junit.xml"

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from trtdeploy.backends.plan_header import PlanHeader, read_plan_header
-from trtdeploy.backends.precision_proof import LOW_TYPES
+from trtdeploy.backends.compiler.precision_proof import LOW_TYPES
+from trtdeploy.backends.engine.plan_header import PlanHeader, read_plan_header
+from trtdeploy.build.folder_files import check_files, check_hash, format_hint
+from trtdeploy.build.manifest import BuiltFolder, CompileRecord
 from trtdeploy.core.errors import EngineFileError, NotPossibleError
 from trtdeploy.core.units import format_bytes
-from trtdeploy.pipeline.folder_files import check_files, check_hash, format_hint
-from trtdeploy.pipeline.manifest import BuiltFolder, CompileRecord
 from trtdeploy.report.document import FolderFile
 from trtdeploy.runtime.version_rule import matches_header
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trtdeploy.backends.device_memory import open_device_memory
-from trtdeploy.backends.engine_loading import EngineRequest
-from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
-from trtdeploy.backends.plan_header import PlanHeader, read_plan_header
+from trtdeploy.backends.cuda.opening import open_device_memory
+from trtdeploy.backends.engine.engine_loading import EngineRequest
+from trtdeploy.backends.engine.plan_header import PlanHeader, read_plan_header
+from trtdeploy.backends.engine.tensorrt_session import open_engine
+from trtdeploy.backends.onnxruntime.session import OnnxRuntimeSession
 from trtdeploy.backends.session import Session
-from trtdeploy.backends.tensorrt_session import open_engine
 from trtdeploy.backends.trt_module import import_trt
+from trtdeploy.build.folder_files import check_files
+from trtdeploy.build.manifest import BuiltFolder, load_manifest
+from trtdeploy.build.output_folder import MANIFEST_NAME
 from trtdeploy.core.errors import (
     EngineFileError,
     EngineMismatchError,
     InputError,
     UsageError,
 )
-from trtdeploy.pipeline.folder_files import check_files
-from trtdeploy.pipeline.manifest import BuiltFolder, load_manifest
-from trtdeploy.pipeline.output_folder import MANIFEST_NAME
 from trtdeploy.runtime.load_check import (
     PRODUCTS,
     check_consistency,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import shlex
 
-from trtdeploy.backends.device_memory import GpuDevice
+from trtdeploy.backends.cuda.device_memory import GpuDevice
+from trtdeploy.backends.cuda.local_gpu import find_local_gpu
 from trtdeploy.backends.installed import describe_platform
-from trtdeploy.backends.local_gpu import find_local_gpu
+from trtdeploy.build.manifest import BuiltFolder, CompileRecord
 from trtdeploy.core.errors import EngineMismatchError, UsageError
-from trtdeploy.pipeline.manifest import BuiltFolder, CompileRecord
 from trtdeploy.runtime.load_check import PRODUCTS
 from trtdeploy.runtime.options import SessionOptions
 from trtdeploy.runtime.version_rule import (

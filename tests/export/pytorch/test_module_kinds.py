@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
+from trtdeploy.backends.onnxruntime.session import OnnxRuntimeSession
 from trtdeploy.core.errors import CheckFailedError, InputError
 from trtdeploy.export.arguments import parse_input_argument
 from trtdeploy.export.exporting import export_model

@@ -16,7 +16,7 @@ import torch
 from trtdeploy.core.errors import InputError, UsageError
 from trtdeploy.core.names import suggest_name
 from trtdeploy.export.arguments import parse_settings
-from trtdeploy.export.pytorch.place import is_framework_file
+from trtdeploy.export.pytorch.code_place import is_framework_file
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
 from trtdeploy.export.pytorch.source import TorchSource
 from trtdeploy.export.pytorch.weights import load_weights

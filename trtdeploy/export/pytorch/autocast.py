@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from trtdeploy.export.fp32_regions import GENERATED_CODE, Fp32Region, find_region
-from trtdeploy.export.pytorch.place import CodePlace, find_place_of_stack
+from trtdeploy.export.pytorch.code_place import CodePlace, find_place_of_stack
 
 _Autocast = torch.amp.autocast_mode.autocast
 

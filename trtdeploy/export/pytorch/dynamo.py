@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from trtdeploy.export.pytorch.autocast import ignore_autocast
+from trtdeploy.export.pytorch.code_place import CodePlace, find_place_of_stack
 from trtdeploy.export.pytorch.eval_mode import require_eval_graph
 from trtdeploy.export.pytorch.failure import (
     ConversionFailedError,
@@ -25,7 +26,6 @@ from trtdeploy.export.pytorch.failure import (
 )
 from trtdeploy.export.pytorch.flat_module import restore_state
 from trtdeploy.export.pytorch.graph_file import ExportedGraph
-from trtdeploy.export.pytorch.place import CodePlace, find_place_of_stack
 from trtdeploy.export.pytorch.prepared import PreparedSource
 from trtdeploy.export.pytorch.program import read_user_values
 from trtdeploy.export.pytorch.quiet import quiet_frameworks

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from trtdeploy.core.errors import InputError
-from trtdeploy.export.pytorch.place import CodePlace, place_of_node
+from trtdeploy.export.pytorch.code_place import CodePlace, place_of_node
 
 _SHOWN = 3
 _BY_STATE = (torch.nn.modules.batchnorm._BatchNorm, torch.nn.modules.dropout._DropoutNd)

@@ -7,7 +7,6 @@ from pathlib import Path
 import torch
 
 from trtdeploy.core.errors import InputError, TrtdeployError
-from trtdeploy.export.opset_lowering import FROM_OPSET, TO_OPSET, LowerOpsetPass
 from trtdeploy.export.pytorch.dynamo import export_by_dynamo
 from trtdeploy.export.pytorch.failure import explain_export_failure
 from trtdeploy.export.pytorch.graph_file import ExportedGraph
@@ -15,6 +14,7 @@ from trtdeploy.export.pytorch.prepared import PreparedSource
 from trtdeploy.export.pytorch.tracing import export_by_tracing
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.model import OnnxModel
+from trtdeploy.graph.passes.lower_opset import FROM_OPSET, TO_OPSET, LowerOpsetPass
 
 
 def export_graph(prepared: PreparedSource, path: Path) -> tuple[ExportedGraph, OnnxModel]:

@@ -14,12 +14,6 @@ from trtdeploy.core.steps import StepRunner
 from trtdeploy.core.tensors import SizeRule
 from trtdeploy.export.file_output import open_output_file
 from trtdeploy.export.fp32_regions import find_pins
-from trtdeploy.export.graph_edit import (
-    declare_inputs,
-    name_nodes_by_module,
-    rename_weights,
-    strip_origins,
-)
 from trtdeploy.export.output_shapes import declare_outputs
 from trtdeploy.export.proof import ProofSample
 from trtdeploy.export.pytorch.axes import (
@@ -28,6 +22,12 @@ from trtdeploy.export.pytorch.axes import (
 from trtdeploy.export.pytorch.exporter_choice import export_graph
 from trtdeploy.export.pytorch.failure import FixedSizesError
 from trtdeploy.export.pytorch.graph_file import ExportedGraph
+from trtdeploy.export.pytorch.graph_names import (
+    declare_inputs,
+    name_nodes_by_module,
+    rename_weights,
+    strip_origins,
+)
 from trtdeploy.export.pytorch.guards import tighten_rules
 from trtdeploy.export.pytorch.prepared import PreparedSource, prepare_source
 from trtdeploy.export.pytorch.proving import (

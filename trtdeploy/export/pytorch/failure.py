@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import torch
 
 from trtdeploy.core.errors import InputError, TrtdeployError
-from trtdeploy.export.pytorch.place import CodePlace, find_place_of_error, place_of_node
+from trtdeploy.export.pytorch.code_place import CodePlace, find_place_of_error, place_of_node
 
 _FIXED = re.compile(
     r"L\['\w+'\](?:\[(?P<position>\d+)\])?\.size\(\)\[(?P<axis>\d+)\] as dynamic but your code "

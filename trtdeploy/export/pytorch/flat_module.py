@@ -10,8 +10,8 @@ import torch
 
 from trtdeploy.core.errors import InputError, TrtdeployError, UsageError
 from trtdeploy.export.pytorch.autocast import ignore_autocast
+from trtdeploy.export.pytorch.code_place import find_place_of_error
 from trtdeploy.export.pytorch.failure import explain_run_failure
-from trtdeploy.export.pytorch.place import find_place_of_error
 from trtdeploy.export.pytorch.source import TorchSource
 from trtdeploy.export.pytorch.structure import find_constants, flatten, rebuild
 from trtdeploy.export.pytorch.wrappers import ignore_compilation

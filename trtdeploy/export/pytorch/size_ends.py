@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from trtdeploy.backends.onnxruntime_session import OnnxRuntimeSession
+from trtdeploy.backends.onnxruntime.session import OnnxRuntimeSession
 from trtdeploy.core.errors import TrtdeployError
 from trtdeploy.core.tensors import SizeRule
 from trtdeploy.export.proof import FileProof, Reference

@@ -10,9 +10,9 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from trtdeploy.export.pytorch.autocast import ignore_autocast
+from trtdeploy.export.pytorch.code_place import is_framework_file
 from trtdeploy.export.pytorch.flat_module import restore_state
 from trtdeploy.export.pytorch.graph_file import ExportedGraph
-from trtdeploy.export.pytorch.place import is_framework_file
 from trtdeploy.export.pytorch.prepared import PreparedSource
 from trtdeploy.export.pytorch.quiet import quiet_frameworks
 

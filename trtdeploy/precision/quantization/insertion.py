@@ -16,8 +16,8 @@ from trtdeploy.graph.naming import NameSource
 from trtdeploy.graph.passes.drop_unused_constants import DropUnusedConstantsPass
 from trtdeploy.precision.operators import DEQUANTIZE, QUANTIZE
 from trtdeploy.precision.quantization.plan import QuantizationPlan, QuantizedWeight
+from trtdeploy.precision.quantization.scale_resolution import settle_plan
 from trtdeploy.precision.quantization.scales import compute_scales
-from trtdeploy.precision.quantization.settling import settle_plan
 from trtdeploy.precision.quantization.weights import measure_weight_thresholds, store_quantized
 
 

@@ -12,11 +12,6 @@ from trtdeploy.graph.index import ModelIndex
 from trtdeploy.precision.pins import Pin, find_pinned
 from trtdeploy.precision.plan import PrecisionPlan
 from trtdeploy.precision.planning import plan_precision
-from trtdeploy.precision.quantization.brought import (
-    BROUGHT_RULE,
-    find_brought_layers,
-    quantizes_activations,
-)
 from trtdeploy.precision.quantization.layers import LAYER_OPERATORS, Layer, find_layers
 from trtdeploy.precision.quantization.operands import OperandPlacement
 from trtdeploy.precision.quantization.plan import (
@@ -24,6 +19,11 @@ from trtdeploy.precision.quantization.plan import (
     LayerDecision,
     QuantizationPlan,
     QuantizedWeight,
+)
+from trtdeploy.precision.quantization.prequantized import (
+    BROUGHT_RULE,
+    find_brought_layers,
+    quantizes_activations,
 )
 from trtdeploy.precision.quantization.rules.activation_product import KeepActivationProductRule
 from trtdeploy.precision.quantization.rules.box_decode import KeepBoxDecodeRule

@@ -13,7 +13,7 @@ from trtdeploy.graph.passes.fold_integer_bias import FoldIntegerBiasPass
 from trtdeploy.graph.passes.fold_weight_transposes import FoldWeightTransposesPass
 from trtdeploy.graph.passes.fuse_batch_normalization import FuseBatchNormalizationPass
 from trtdeploy.graph.passes.upgrade_opset import UpgradeOpsetPass
-from trtdeploy.precision.quantization.brought import has_pairs
+from trtdeploy.precision.quantization.prequantized import has_pairs
 
 
 def prepare_for_typing(model: OnnxModel, recipe: Recipe) -> OnnxModel:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.tensors import Shape, TensorSpec
-from trtdeploy.graph.value_propagation import Dims
+from trtdeploy.graph.shape_inference import Dims
 from trtdeploy.preflight.context import CheckContext
 from trtdeploy.preflight.finding import (
     WHOLE_GRAPH,

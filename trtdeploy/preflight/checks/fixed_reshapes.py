@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from trtdeploy.config.batch_layout import find_batch
 from trtdeploy.graph.attributes import integer_of
-from trtdeploy.graph.value_propagation import Dims
+from trtdeploy.graph.shape_inference import Dims
 from trtdeploy.preflight.context import CheckContext, input_name
 from trtdeploy.preflight.finding import Affects, Finding, FindingKind, Severity
 from trtdeploy.preflight.prepared_model import CheckedNode

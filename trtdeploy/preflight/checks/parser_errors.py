@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trtdeploy.backends.parser_answer import ParserAnswer, ParserError
+from trtdeploy.backends.compiler.parser_answer import ParserAnswer, ParserError
 from trtdeploy.preflight.context import CheckContext
 from trtdeploy.preflight.finding import (
     WHOLE_GRAPH,

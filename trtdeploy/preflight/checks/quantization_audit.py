@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from trtdeploy.graph.layer_costs import measure_layer_costs
-from trtdeploy.precision.quantization.audit import audit_graph
-from trtdeploy.precision.quantization.audit_report import ObstacleKind, QuantizationAudit
+from trtdeploy.precision.audit.auditing import audit_graph
+from trtdeploy.precision.audit.report import ObstacleKind, QuantizationAudit
 from trtdeploy.preflight.context import CheckContext
 from trtdeploy.preflight.finding import (
     WHOLE_GRAPH,

@@ -12,7 +12,7 @@ from trtdeploy.graph.attributes import integer_of, value_of
 from trtdeploy.graph.constant_values import read_constant
 from trtdeploy.graph.index import Scope
 from trtdeploy.graph.passes.fold_integer_bias import needs_folding
-from trtdeploy.graph.value_propagation import Dims
+from trtdeploy.graph.shape_inference import Dims
 from trtdeploy.preflight.context import CheckContext, input_name
 from trtdeploy.preflight.finding import Affects, Finding, FindingKind, Severity
 from trtdeploy.preflight.prepared_model import CheckedNode

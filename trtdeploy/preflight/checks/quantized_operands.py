@@ -9,7 +9,7 @@ from onnx import NodeProto
 from trtdeploy.core.dtypes import DType
 from trtdeploy.graph.attributes import integer_of
 from trtdeploy.graph.layer_costs import is_layer
-from trtdeploy.precision.quantization.audit_operands import Dequantizer, trace_operand
+from trtdeploy.precision.audit.operands import Dequantizer, trace_operand
 from trtdeploy.preflight.context import CheckContext
 from trtdeploy.preflight.finding import Affects, Finding, FindingKind, Severity
 

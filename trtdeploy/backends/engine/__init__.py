@@ -1,0 +1,1 @@
+"""Runs engines: both TensorRTs behind one session, buffers and sizes by tensor name."""

@@ -1,0 +1,1 @@
+"""A model and a deploy profile become one folder: check, calibrate, type, compile, prove, write."""

@@ -1,0 +1,1 @@
+"""Samples in, amax out: the largest magnitude that each quantized tensor keeps."""

@@ -1,0 +1,201 @@
+"""The calibrate step: from samples to the thresholds a quantizing recipe needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trtdeploy.calibration.calibrating import (
+    SYNTHETIC_SAMPLES,
+    CalibrationProgress,
+    CalibrationRequest,
+    calibrate_model,
+)
+from trtdeploy.calibration.methods import DEFAULT_METHODS, MethodChoice
+from trtdeploy.calibration.quantization_report import QuantizationReport
+from trtdeploy.calibration.statistics import CalibrationStatistics
+from trtdeploy.calibration.summary import summarize_calibration
+from trtdeploy.config.calibration import CalibrationSection
+from trtdeploy.config.device import DeviceSpec
+from trtdeploy.config.recipe import Recipe
+from trtdeploy.core.errors import NotPossibleError, UsageError
+from trtdeploy.core.number_formats import INT8, QuantizedType
+from trtdeploy.core.ranges import OptimizationProfile
+from trtdeploy.core.steps import ProgressEvent, StepRunner
+from trtdeploy.graph.index import build_index
+from trtdeploy.graph.model import OnnxModel
+from trtdeploy.precision.audit.auditing import audit_quantization
+from trtdeploy.precision.pins import parse_pin
+from trtdeploy.precision.quantization.planning import plan_quantization
+from trtdeploy.precision.quantization.preparation import prepare_for_quantization
+from trtdeploy.precision.typed_model import TypedModel
+from trtdeploy.precision.typing_options import TypingOptions
+from trtdeploy.precision.typing_source import TypingRequest, TypingSource
+
+STEP = "calibrate"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Thresholds of one build, and where they come from.
+
+    Attributes:
+        statistics: What the samples showed.
+        methods: How thresholds follow from it.
+        thresholds: Clipping magnitude by value name.
+    """
+
+    statistics: CalibrationStatistics
+    methods: MethodChoice
+    thresholds: Mapping[str, float]
+
+
+def _choose_methods(section: CalibrationSection, kind: QuantizedType) -> MethodChoice:
+    """Return how thresholds are found: as the deploy profile says, else as suits the type."""
+    return MethodChoice(
+        section.method or DEFAULT_METHODS[kind.name],
+        tuple(section.methods.items()),
+        section.percentile,
+    )
+
+
+def calibrate(source: TypingSource, sha256: str, steps: StepRunner) -> Calibration | None:
+    """Measure what a quantizing recipe needs; None when it needs nothing.
+
+    Args:
+        source: Says what is quantized, and with which samples.
+        sha256: Of the model's file.
+        steps: Records the step.
+
+    Raises:
+        UsageError: There are no samples, and the recipe cannot do without.
+        InputError: The samples cannot be used.
+    """
+    recipe = source.options.recipe
+    if recipe.quantized is None:
+        _refuse_samples(source.request, recipe)
+        return None
+    prepared = prepare_for_quantization(source.model, recipe)
+    plan = plan_quantization(build_index(prepared), recipe, pins=source.options.pins)
+    if not plan.measured:
+        steps.skip(STEP, "nothing is quantized that has to be measured")
+        return None
+    return measure_thresholds(source, sha256, prepared, plan.measured, steps)
+
+
+def measure_thresholds(
+    source: TypingSource,
+    sha256: str,
+    prepared: OnnxModel,
+    measured: tuple[str, ...],
+    steps: StepRunner,
+) -> Calibration:
+    """Run the calibration, as the step that it is.
+
+    Args:
+        source: Holds the samples.
+        sha256: Of the model's file.
+        prepared: From ``prepare_for_quantization``.
+        measured: The values that need a threshold.
+        steps: Records the step.
+
+    Raises:
+        UsageError: There are no samples, and they must not be made up.
+        InputError: The samples cannot be used.
+    """
+    request, profile = source.request, source.profile
+    kind = source.options.recipe.quantized or INT8
+    made_up = request.synthetic_calibration or kind is not INT8
+    with steps.run(STEP) as step:
+        statistics = calibrate_model(
+            CalibrationRequest(
+                model=prepared,
+                model_sha256=sha256,
+                measured=measured,
+                optimization_profile=source.sizes,
+                data=request.calibration_data,
+                preprocessing=profile.preprocessing,
+                on_nonfinite=profile.calibration.nonfinite,
+                synthetic_samples=SYNTHETIC_SAMPLES if made_up else 0,
+            ),
+            _make_observer(steps),
+        )
+        methods = _choose_methods(profile.calibration, kind)
+        found = statistics.compute_thresholds(methods, kind)
+        step.log = [*statistics.notes, *statistics.skipped]
+        made = "made-up " if statistics.is_synthetic else ""
+        step.detail = f"{len(found)} values, {statistics.samples} {made}samples, {methods.default}"
+    return Calibration(statistics, methods, found)
+
+
+def refuse_pins(pins: Sequence[str], device: DeviceSpec) -> None:
+    """Refuse pins to an 8-bit type that the device does not compute in.
+
+    Raises:
+        NotPossibleError: Names pin, type and device.
+    """
+    for pin in map(parse_pin, pins):
+        need = None if pin.kind is None else pin.kind.name.partition("-")[0]
+        if need is not None and need not in device.precisions:
+            raise NotPossibleError(
+                f"the pin {pin.text!r} asks for {need.upper()}, which {device.title} does not have",
+                hint=f"It has {', '.join(device.precisions)}.",
+            )
+
+
+def _refuse_samples(request: TypingRequest, recipe: Recipe) -> None:
+    if request.calibration_data or request.synthetic_calibration:
+        raise UsageError(
+            f"recipe {recipe.name} quantizes nothing: there is nothing to calibrate",
+            hint="Leave --calib out, or choose a profile with recipe int8 or fp8.",
+        )
+
+
+def _make_observer(steps: StepRunner) -> Any:
+    def observe(state: CalibrationProgress) -> None:
+        left = state.remaining_s
+        detail = f"{state.samples_done} of {state.samples_total} samples"
+        detail += "" if left is None else f", about {left:.0f} s left"
+        fraction = state.samples_done / state.samples_total if state.samples_total else None
+        steps.progress(ProgressEvent(STEP, detail, state.elapsed_s, fraction=fraction))
+
+    return observe
+
+
+def describe_quantization(
+    typed: TypedModel, sizes: OptimizationProfile, calibration: Calibration | None
+) -> QuantizationReport | None:
+    """Return what a report says about quantization; None when nothing is quantized.
+
+    Args:
+        typed: The typed model.
+        sizes: The usual ones decide the shares of work.
+        calibration: Of this build; None for a model that brought its own Q/DQ pairs.
+    """
+    plan = typed.quantization
+    if plan is None and not typed.plan.quantized:
+        return None
+    layers = plan.layers if plan is not None else {}
+    kinds = {decision.quantized for decision in layers.values() if decision.quantized is not None}
+    return QuantizationReport(
+        kind=" and ".join(sorted(kinds)) or "none",
+        decisions=layers,
+        notes=plan.notes if plan is not None else (),
+        audit=audit_quantization(typed.model, sizes.opt_shapes),
+        calibration=None
+        if calibration is None
+        else summarize_calibration(
+            calibration.statistics, calibration.methods, calibration.thresholds
+        ),
+    )
+
+
+def assume_thresholds(model: OnnxModel, options: TypingOptions) -> TypingOptions:
+    """Return options with a threshold of 1 for everything, to see a quantized graph before data."""
+    recipe = options.recipe
+    if recipe.quantized is None:
+        return options
+    prepared = prepare_for_quantization(model, recipe)
+    measured = plan_quantization(build_index(prepared), recipe, pins=options.pins).measured
+    return replace(options, amax=dict.fromkeys(measured, 1.0))

@@ -1,0 +1,87 @@
+"""What reports say of a calibration: where each tensor is clipped, and on what data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from trtdeploy.calibration.methods import MethodChoice
+from trtdeploy.calibration.statistics import CalibrationData, CalibrationStatistics
+
+
+@dataclass(frozen=True)
+class TensorRange:
+    """Where a tensor is clipped; None is a figure that was not finite.
+
+    Attributes:
+        threshold: Magnitude at which it is clipped.
+        amax: Its largest magnitude.
+        method: That chose the threshold.
+        one_sided: It is never negative.
+    """
+
+    threshold: float | None
+    amax: float | None
+    method: str
+    one_sided: bool
+
+
+@dataclass(frozen=True)
+class CalibrationSummary:
+    """How the scales of activations were found.
+
+    Attributes:
+        method: For tensors that no pattern matches.
+        by_tensor: Pattern and method of the others.
+        percentile: Of the method of that name.
+        data: What was run.
+        tensors: In graph order.
+        notes: What a person should know.
+        samples: How many were counted.
+        is_synthetic: Some samples were made up, so the scales prove nothing.
+    """
+
+    method: str
+    by_tensor: tuple[tuple[str, str], ...]
+    percentile: float
+    data: tuple[CalibrationData, ...]
+    tensors: Mapping[str, TensorRange]
+    notes: tuple[str, ...]
+    samples: int = field(init=False, default=0)
+    is_synthetic: bool = field(init=False, default=True)
+
+    def __post_init__(self) -> None:
+        """Derive what follows from the data."""
+        object.__setattr__(self, "samples", sum(data.samples for data in self.data))
+        object.__setattr__(self, "is_synthetic", any(data.is_synthetic for data in self.data))
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """Samples that were left out, and why."""
+        return tuple(text for data in self.data for text in data.skipped)
+
+
+def summarize_calibration(
+    statistics: CalibrationStatistics, methods: MethodChoice, thresholds: Mapping[str, float]
+) -> CalibrationSummary:
+    """Return what a report says of a calibration.
+
+    Args:
+        statistics: What the samples showed.
+        methods: How thresholds follow from it.
+        thresholds: Clipping magnitude by value name.
+    """
+    found = statistics.histograms
+    return CalibrationSummary(
+        method=methods.default,
+        by_tensor=methods.by_tensor,
+        percentile=methods.percentile,
+        data=statistics.data,
+        tensors={
+            name: TensorRange(
+                threshold, found[name].amax, methods.find_method(name), found[name].is_one_sided
+            )
+            for name, threshold in thresholds.items()
+        },
+        notes=statistics.notes,
+    )

@@ -1,0 +1,122 @@
+"""Measures a model with some nodes pinned: typed, emulated, run, compared, one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from trtdeploy.backends.onnxruntime.session import OnnxRuntimeSession
+from trtdeploy.core.arrays import Outputs, Runner
+from trtdeploy.graph.saving import save_model
+from trtdeploy.parity.border import Border
+from trtdeploy.parity.task_metric import MetricAccumulator, load_task_metric
+from trtdeploy.pinning.candidate import Candidate, Score, list_nodes
+from trtdeploy.pinning.runs import KnownRuns
+from trtdeploy.pinning.subject import PinningSubject
+from trtdeploy.pinning.target import TargetJudge
+from trtdeploy.precision.emulation import emulate_model
+from trtdeploy.precision.pins import FP16, FP32, parse_pin
+from trtdeploy.precision.typed_model import apply_recipe
+from trtdeploy.precision.typing_options import TypingOptions
+
+_FILE_NAME = "candidate.onnx"
+
+
+@dataclass(frozen=True)
+class MetricTarget:
+    """A figure of the task.
+
+    Attributes:
+        name: ``top1``, ``miou`` or ``module:function``.
+        max_drop: How far it may fall.
+    """
+
+    name: str
+    max_drop: float
+
+
+class EmulationLaboratory:
+    """Runs typed models as a device would, on the CPU.
+
+    Args:
+        subject: The model, and what its recipe is applied with.
+        candidates: Everything that may be pinned.
+        runs: Samples, and what FP32 makes of them.
+        judge: Compares outputs.
+        metric: A task metric that decides instead of the judge's own figure.
+    """
+
+    def __init__(
+        self,
+        subject: PinningSubject,
+        candidates: Sequence[Candidate],
+        runs: KnownRuns,
+        judge: TargetJudge,
+        metric: MetricTarget | None = None,
+    ) -> None:
+        self._subject = subject
+        self._nodes = list_nodes(candidates)
+        self._runs = runs
+        self._judge = judge
+        self._path = runs.folder / _FILE_NAME
+        self._metric = metric
+        self._reference_value: float | None = None
+
+    def measure(self, pinned: Sequence[Candidate]) -> Score:
+        """Return the score with these candidates pinned."""
+        return self._run(self._subject.pin(pinned))
+
+    def measure_alone(self, candidate: Candidate) -> Score:
+        """Return the score with nothing narrow but this candidate.
+
+        What is quantized is quantized in an FP32 graph, so that FP16 has no part in it.
+        """
+        own = set(candidate.nodes)
+        others = [f"{FP32}:{node}" for node in self._nodes if node not in own]
+        options = self._subject.options
+        if options.recipe.quantized is not None:
+            alone = replace(options.recipe, low=None)
+            options = replace(options, recipe=alone, pins=tuple(map(_widen_pin, options.pins)))
+        return self._run(options.add_pins(others), decide=False)
+
+    def _run(self, options: TypingOptions, *, decide: bool = True) -> Score:
+        typed = apply_recipe(self._subject.model, options)
+        save_model(emulate_model(typed.model), self._path)
+        metric = load_task_metric(self._metric.name)() if self._metric and decide else None
+        with OnnxRuntimeSession(self._path, optimize=False) as session:
+            run = Border(options.border_dtype).open_runner(session)
+            score = self._judge.score(self._iterate_pairs(run, metric))
+        if metric is None or self._metric is None:
+            return score
+        return _apply_metric(score, metric.finish(), self._measure_reference(), self._metric)
+
+    def _iterate_pairs(
+        self, run: Runner, metric: MetricAccumulator | None
+    ) -> Iterator[tuple[Outputs, Outputs]]:
+        for known in self._runs:
+            outputs = run(known.feeds)
+            if metric is not None and known.labels is not None:
+                metric.add(outputs, known.labels)
+            yield known.reference, outputs
+
+    def _measure_reference(self) -> float:
+        if self._reference_value is None and self._metric is not None:
+            metric = load_task_metric(self._metric.name)()
+            for run in self._runs:
+                if run.labels is not None:
+                    metric.add(run.reference, run.labels)
+            self._reference_value = metric.finish()
+        return self._reference_value or 0.0
+
+
+def _widen_pin(text: str) -> str:
+    pin = parse_pin(text)
+    return f"{FP32}:{pin.pattern}" if pin.precision == FP16 else text
+
+
+def _apply_metric(score: Score, value: float, reference: float, metric: MetricTarget) -> Score:
+    drop = reference - value
+    if drop <= 1e-12 * max(1.0, abs(reference)):  # shares of counts are not exact in FP64
+        return replace(score, excess=0.0, value=value)
+    excess = drop / metric.max_drop if metric.max_drop else float("inf")
+    return replace(score, excess=excess, value=value)

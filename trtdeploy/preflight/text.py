@@ -1,0 +1,47 @@
+"""Findings of the pre-flight as text for a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+
+from trtdeploy.preflight.finding import Finding
+from trtdeploy.preflight.for_profile import summarize
+from trtdeploy.preflight.report import CheckReport
+
+_WIDTH = 79
+
+
+def describe_finding(finding: Finding) -> str:
+    """Return place, reason and remedy on one line."""
+    place = f"{_describe_place(finding)}: " if finding.node else ""
+    remedy = f" Remedy: {finding.remedy}" if finding.remedy else ""
+    return f"{place}{finding.message} (affects the {finding.affects.value}).{remedy}"
+
+
+def render_report(report: CheckReport) -> str:
+    """Return every finding as a paragraph, then the count and who was asked."""
+    paragraphs = [_render(finding) for finding in report.findings]
+    asked = f"Operators: {report.asked}. " if report.asked else ""
+    closing = f"{summarize(report)} for {report.engine} {report.recipe}"
+    return "\n\n".join([*paragraphs, textwrap.fill(f"{asked}{closing}", _WIDTH)])
+
+
+def _render(finding: Finding) -> str:
+    head = f"{finding.severity.value.upper()} {finding.code}"
+    if finding.node:
+        head += f"  {_describe_place(finding)}"
+    body = f"{finding.message} (affects the {finding.affects.value})"
+    lines = [head, textwrap.fill(body, _WIDTH, initial_indent="  ", subsequent_indent="  ")]
+    if finding.remedy:
+        lines.append(
+            textwrap.fill(
+                f"Remedy: {finding.remedy}", _WIDTH, initial_indent="  ", subsequent_indent="  "
+            )
+        )
+    return "\n".join(lines)
+
+
+def _describe_place(finding: Finding) -> str:
+    domain = f"{finding.domain}." if finding.domain else ""
+    operator = f" ({domain}{finding.op_type})" if finding.op_type else ""
+    return f"{finding.node}{operator}"

@@ -1,0 +1,1 @@
+"""The HTML page: one view a part of the report, one Jinja template a view."""

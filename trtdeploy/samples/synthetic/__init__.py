@@ -1,0 +1,1 @@
+"""Makes inputs up that a model accepts, by following each input through the graph."""
