@@ -31,8 +31,8 @@ if TYPE_CHECKING:
         request_parity,
     )
     from trtdeploy.backends.session import Session
-    from trtdeploy.build.request import BuildRequest
-    from trtdeploy.build.result import BuildResult
+    from trtdeploy.building.request import BuildRequest
+    from trtdeploy.building.result import BuildResult
     from trtdeploy.core.errors import TrtdeployError
     from trtdeploy.export.request import ExportRequest
     from trtdeploy.export.result import ExportResult
@@ -58,8 +58,8 @@ _PUBLIC = {
     "check_parity": "trtdeploy.api",
     "ParityReport": "trtdeploy.parity.result",
     "load": "trtdeploy.api",
-    "BuildRequest": "trtdeploy.build.request",
-    "BuildResult": "trtdeploy.build.result",
+    "BuildRequest": "trtdeploy.building.request",
+    "BuildResult": "trtdeploy.building.result",
     "ParityRequest": "trtdeploy.parity.request",
     "request_parity": "trtdeploy.api",
     "CheckReport": "trtdeploy.preflight.report",

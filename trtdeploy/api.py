@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trtdeploy.build.building import build_model
-from trtdeploy.build.checking import check_for_profile
-from trtdeploy.build.parity_command import request_parity as read_parity_request
-from trtdeploy.build.prepared import build_prepared
-from trtdeploy.build.request import BuildRequest
-from trtdeploy.build.result import BuildResult
+from trtdeploy.building.build import build_model
+from trtdeploy.building.checking import check_for_profile
+from trtdeploy.building.parity_command import request_parity as read_parity_request
+from trtdeploy.building.prepared import build_prepared
+from trtdeploy.building.request import BuildRequest
+from trtdeploy.building.result import BuildResult
 from trtdeploy.config.shape_table import ShapeTable
 from trtdeploy.core.steps import ProgressCallback, ignore_progress
 from trtdeploy.export.exporting import export_model

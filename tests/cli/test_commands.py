@@ -12,7 +12,7 @@ from typing import Any
 import onnx
 import pytest
 
-from tests.build.models import save_convnet, save_unsupported
+from tests.building.models import save_convnet, save_unsupported
 from trtdeploy.backends.installed import is_installed
 from trtdeploy.cli.main import run
 from trtdeploy.core import errors

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.build.models import save_convnet
+from tests.building.models import save_convnet
 from trtdeploy.cli.main import run
 
 FOLDER = "net.rpi5-fp16"

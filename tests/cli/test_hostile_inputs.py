@@ -13,7 +13,7 @@ import onnx
 import pytest
 from onnx import TensorProto
 
-from tests.build.models import save_convnet
+from tests.building.models import save_convnet
 from trtdeploy.cli.main import run
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.build.models import save_convnet
+from tests.building.models import save_convnet
 from trtdeploy.backends.installed import is_installed
 from trtdeploy.cli.main import run
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.build.models import save_convnet
+from tests.building.models import save_convnet
 from trtdeploy.cli.main import run
 from trtdeploy.cli.text_width import find_width, fit_text
 

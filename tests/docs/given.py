@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from PIL import Image
 
-from tests.build.models import save_convnet
+from tests.building.models import save_convnet
 
 _LICENCE = Path(__file__).resolve().parents[2] / "LICENSE"
 

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 import trtdeploy
-from tests.build.models import save_convnet
 from tests.builders import FLOAT, FLOAT16, INT64, constant, model, op, random_array, save, value
+from tests.building.models import save_convnet
 from trtdeploy import SessionOptions
 from trtdeploy.backends.onnxruntime.session import OnnxRuntimeSession
 from trtdeploy.core.errors import FeedError

@@ -5,7 +5,7 @@ from pathlib import Path
 import onnx
 from onnx import numpy_helper
 
-from tests.build.models import save_convnet
+from tests.building.models import save_convnet
 from trtdeploy.config.recipe import RECIPES
 from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.saving import save_model

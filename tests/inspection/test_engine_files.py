@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import trtdeploy
-from tests.build.models import save_convnet
+from tests.building.models import save_convnet
 from tests.runtime.folders import Folder, make_plan
 from trtdeploy.core.errors import ModelFileError
 

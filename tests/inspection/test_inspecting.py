@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import trtdeploy
-from tests.build.models import save_convnet
+from tests.building.models import save_convnet
 from trtdeploy.core.errors import InputError
 
 

@@ -13,7 +13,7 @@ from onnx import TensorProto
 
 import trtdeploy
 from tests.builders import constant, model, op, random_array, save, value
-from trtdeploy.build.request import BuildRequest
+from trtdeploy.building.request import BuildRequest
 from trtdeploy.cli.main import run
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import InputError

@@ -14,8 +14,8 @@ import pytest
 from onnx import ModelProto, numpy_helper
 
 import trtdeploy
-from tests.build.models import save_convnet
-from trtdeploy.build.request import BuildRequest
+from tests.building.models import save_convnet
+from trtdeploy.building.request import BuildRequest
 from trtdeploy.cli.main import run
 from trtdeploy.core.errors import UsageError
 from trtdeploy.parity import comparison, judgement

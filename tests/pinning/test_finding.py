@@ -10,8 +10,8 @@ import pytest
 from onnx import ModelProto
 
 from tests.builders import constant, model, op, save, value
-from trtdeploy.build.building import build_model
-from trtdeploy.build.request import BuildRequest
+from trtdeploy.building.build import build_model
+from trtdeploy.building.request import BuildRequest
 from trtdeploy.config.loading import load_deploy_profile
 from trtdeploy.core.errors import UsageError
 from trtdeploy.core.steps import ProgressEvent

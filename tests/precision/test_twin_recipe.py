@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 import trtdeploy
-from tests.build.models import save_convnet
+from tests.building.models import save_convnet
 from tests.contract.engine_cases import WEAK_ONLY, make_inspection, run_build
 from tests.contract.standin import make_trt_module
 from trtdeploy.backends.installed import is_installed
-from trtdeploy.build.compiling import make_compile_request
-from trtdeploy.build.manifest import load_manifest
+from trtdeploy.building.compiling import make_compile_request
+from trtdeploy.building.manifest import load_manifest
 from trtdeploy.cli.main import run
 from trtdeploy.config import shipped
 from trtdeploy.config.recipe import RECIPES, Recipe
@@ -142,22 +142,22 @@ def test_weak_typing_takes_the_flags_of_a_twin(twin: Twin, version: str, tmp_pat
 
 PRECISIONS_ONLY = {
     "core/dtypes.py": "labels of element types",
-    "backends/onnxruntime_session.py": "element types of ONNX Runtime",
-    "backends/precision_proof.py": "types as TensorRT's inspector and its kernels spell them",
+    "backends/onnxruntime/session.py": "element types of ONNX Runtime",
+    "backends/compiler/precision_proof.py": "types as TensorRT's inspector and its kernels spell them",
     "config/combination.py": "precisions of pins, of ONNX Runtime's kernels and of a DLA",
     "config/compute_capability.py": "precisions of GPUs",
     "config/deploy_profile.py": "precisions of pins",
     "config/recipe.py": "the table",
     "core/number_formats.py": "8-bit types",
-    "pipeline/compiling.py": "a precision of the device",
+    "building/compiling.py": "a precision of the device",
     "precision/pins.py": "precisions of pins",
-    "precision/quantization/audit_layers.py": "what a layer runs in",
-    "precision/quantization/audit_report.py": "what a layer runs in",
-    "precision/quantization/audit_verdict.py": "what a layer runs in",
+    "precision/audit/layers.py": "what a layer runs in",
+    "precision/audit/report.py": "what a layer runs in",
+    "precision/audit/verdict.py": "what a layer runs in",
     "precision/quantization/planning.py": "the precision of a pin",
     "precision/value_variants.py": "suffixes of values by element type",
-    "report/precision_map.py": "element types",
-    "report/quantization_view.py": "what a layer runs in",
+    "report/page/precision_map.py": "element types",
+    "report/page/quantization_view.py": "what a layer runs in",
 }
 """Files where a word that is also a recipe's name means something else, and what."""
 

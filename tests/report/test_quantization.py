@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.build.models import save_convnet
+from tests.building.models import save_convnet
 from tests.report import fabricated
 from tests.report.fabricated import check_report
 from tests.report.test_html import Page, render

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 import trtdeploy
-from tests.build.models import save_convnet
+from tests.building.models import save_convnet
 from tests.report import fabricated
 from trtdeploy.core.errors import InputError
 from trtdeploy.parity.result import TaskMetric, Verdict

@@ -15,7 +15,7 @@ import pytest
 
 import trtdeploy
 from tests.backends.fake_device_memory import FakeDeviceMemory
-from tests.build.models import save_convnet
+from tests.building.models import save_convnet
 from tests.contract.session_cases import ramp
 from trtdeploy import SessionOptions
 from trtdeploy.core.errors import (

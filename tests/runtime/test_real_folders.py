@@ -10,11 +10,11 @@ import pytest
 
 import trtdeploy
 from tests.backends.fake_device_memory import FakeDeviceMemory
-from tests.build.models import save_convnet
 from tests.builders import random_array
+from tests.building.models import save_convnet
 from tests.conftest import find_no_gpu_reason
 from trtdeploy.backends.installed import is_installed
-from trtdeploy.build.manifest import BuiltFolder, load_manifest
+from trtdeploy.building.manifest import BuiltFolder, load_manifest
 from trtdeploy.core.errors import (
     EngineFileError,
     EngineMismatchError,

@@ -10,7 +10,7 @@ from trtdeploy.cli import options
 from trtdeploy.cli.output import OutputFormat, format_rows, sink
 
 if TYPE_CHECKING:
-    from trtdeploy.build.result import BuildResult
+    from trtdeploy.building.result import BuildResult
     from trtdeploy.core.errors import TrtdeployError
 
 
@@ -57,7 +57,7 @@ def build(
     """
     sink.format = output
     from trtdeploy import api
-    from trtdeploy.build.request import BuildRequest
+    from trtdeploy.building.request import BuildRequest
     from trtdeploy.config.shape_syntax import parse_shape_table
 
     if not model.is_dir():
@@ -116,7 +116,7 @@ def _describe_outlook(result: BuildResult) -> str:
 
 
 def _find_error(result: BuildResult, *, prepare_only: bool, strict: bool) -> TrtdeployError | None:
-    from trtdeploy.build.result import PREPARED
+    from trtdeploy.building.result import PREPARED
     from trtdeploy.core.errors import CheckFailedError, NotPossibleError
 
     if not result.is_accepted(strict=strict):

@@ -24,7 +24,7 @@ def doctor(output: options.Output = OutputFormat.HUMAN) -> None:
     sink.format = output
     from trtdeploy.backends.cuda.local_gpu import find_local_gpu
     from trtdeploy.backends.installed import INSTALL, describe_environment
-    from trtdeploy.build.target import judge_ability
+    from trtdeploy.building.target import judge_ability
     from trtdeploy.config.loading import list_deploy_profiles, load_deploy_profile
     from trtdeploy.core.errors import MissingDependencyError
 

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from trtdeploy.backends.engine.plan_header import read_plan_header
-from trtdeploy.build.output_folder import MANIFEST_NAME
+from trtdeploy.building.output_folder import MANIFEST_NAME
 from trtdeploy.core.errors import ModelFileError
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from trtdeploy.backends.engine.plan_header import PlanHeader, read_plan_header
-from trtdeploy.build.folder_files import is_intact
-from trtdeploy.build.manifest import BuiltFolder, load_manifest
+from trtdeploy.building.folder_files import is_intact
+from trtdeploy.building.manifest import BuiltFolder, load_manifest
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import InputError, ModelFileError
 from trtdeploy.core.tensors import format_shape

@@ -12,9 +12,9 @@ from trtdeploy.backends.engine.tensorrt_session import open_engine
 from trtdeploy.backends.onnxruntime.session import OnnxRuntimeSession
 from trtdeploy.backends.session import Session
 from trtdeploy.backends.trt_module import import_trt
-from trtdeploy.build.folder_files import check_files
-from trtdeploy.build.manifest import BuiltFolder, load_manifest
-from trtdeploy.build.output_folder import MANIFEST_NAME
+from trtdeploy.building.folder_files import check_files
+from trtdeploy.building.manifest import BuiltFolder, load_manifest
+from trtdeploy.building.output_folder import MANIFEST_NAME
 from trtdeploy.core.errors import (
     EngineFileError,
     EngineMismatchError,

@@ -8,7 +8,7 @@ import shlex
 from trtdeploy.backends.cuda.device_memory import GpuDevice
 from trtdeploy.backends.cuda.local_gpu import find_local_gpu
 from trtdeploy.backends.installed import describe_platform
-from trtdeploy.build.manifest import BuiltFolder, CompileRecord
+from trtdeploy.building.manifest import BuiltFolder, CompileRecord
 from trtdeploy.core.errors import EngineMismatchError, UsageError
 from trtdeploy.runtime.load_check import PRODUCTS
 from trtdeploy.runtime.options import SessionOptions

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from tests.build.models import save_convnet
 from tests.builders import FLOAT16, INT64, model, op, random_array, save, value
+from tests.building.models import save_convnet
 from trtdeploy.backends.onnxruntime.session import OnnxRuntimeSession
 from trtdeploy.backends.session import Session
 from trtdeploy.core.dtypes import DType

@@ -11,8 +11,8 @@ from typing import Any
 
 from trtdeploy.backends.compiler.compile_request import CompileResult, EngineSpec
 from trtdeploy.backends.cuda.local_gpu import LocalGpu
-from trtdeploy.build.manifest_check import find_conflict
-from trtdeploy.build.output_folder import MANIFEST_NAME
+from trtdeploy.building.manifest_check import find_conflict
+from trtdeploy.building.output_folder import MANIFEST_NAME
 from trtdeploy.config.deploy_profile import BuildSection
 from trtdeploy.core.errors import InputError
 from trtdeploy.core.files import compute_sha256

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import trtdeploy
-from tests.build.models import save_convnet
+from tests.building.models import save_convnet
 from trtdeploy.backends.installed import Environment
-from trtdeploy.build.manifest import load_manifest
-from trtdeploy.build.reproduce import render_reproduce_script
-from trtdeploy.build.request import BuildRequest
+from trtdeploy.building.manifest import load_manifest
+from trtdeploy.building.reproduce import render_reproduce_script
+from trtdeploy.building.request import BuildRequest
 from trtdeploy.config.shape_syntax import parse_shape_table
 from trtdeploy.config.shape_table import AxisSizes, ShapeTable
 from trtdeploy.core.errors import InputError

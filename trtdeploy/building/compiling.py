@@ -19,9 +19,9 @@ from trtdeploy.backends.compiler.compile_request import (
 from trtdeploy.backends.cuda.local_gpu import find_local_gpu
 from trtdeploy.backends.installed import describe_platform, find_installed
 from trtdeploy.backends.onnxruntime.model import check_loads
-from trtdeploy.build.estimate import estimate_compile_s
-from trtdeploy.build.manifest import CompileRecord, Manifest, describe_file
-from trtdeploy.build.result import ENGINE
+from trtdeploy.building.estimate import estimate_compile_s
+from trtdeploy.building.manifest import CompileRecord, Manifest, describe_file
+from trtdeploy.building.result import ENGINE
 from trtdeploy.config.combination import find_target_compute_capabilities
 from trtdeploy.config.deploy_profile import BuildSection
 from trtdeploy.config.loading import ResolvedProfile

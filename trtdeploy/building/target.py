@@ -8,7 +8,7 @@ from pathlib import Path
 
 from trtdeploy.backends.cuda.local_gpu import LocalGpu, find_local_gpu
 from trtdeploy.backends.installed import INSTALL, is_installed
-from trtdeploy.build.gpu_model import explain_other_gpu, find_shipped_device
+from trtdeploy.building.gpu_model import explain_other_gpu, find_shipped_device
 from trtdeploy.config.loading import ResolvedProfile
 from trtdeploy.core.errors import MissingDependencyError
 

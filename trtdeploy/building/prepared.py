@@ -8,19 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from trtdeploy.backends.installed import describe_environment
-from trtdeploy.build.compiling import compile_folder
-from trtdeploy.build.folder_files import check_typed_model, is_intact, require_plain_files
-from trtdeploy.build.manifest import (
+from trtdeploy.building.compiling import compile_folder
+from trtdeploy.building.folder_files import check_typed_model, is_intact, require_plain_files
+from trtdeploy.building.manifest import (
     BuiltFolder,
     Manifest,
     load_manifest,
     save_manifest,
 )
-from trtdeploy.build.output_folder import check_replaceable, open_output_folder
-from trtdeploy.build.parity_step import check_built_parity, find_reference, request_folder_parity
-from trtdeploy.build.request import BuildRequest
-from trtdeploy.build.result import ENGINE, BuildResult
-from trtdeploy.build.target import judge_ability
+from trtdeploy.building.output_folder import check_replaceable, open_output_folder
+from trtdeploy.building.parity_step import check_built_parity, find_reference, request_folder_parity
+from trtdeploy.building.request import BuildRequest
+from trtdeploy.building.result import ENGINE, BuildResult
+from trtdeploy.building.target import judge_ability
 from trtdeploy.calibration.document import CALIBRATION_NAME
 from trtdeploy.config.shape_table import ShapeTable
 from trtdeploy.core.errors import InputError, NotPossibleError, UsageError

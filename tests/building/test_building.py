@@ -15,11 +15,11 @@ import onnx
 import pytest
 
 import trtdeploy
-from tests.build.models import save_convnet, save_unsupported
+from tests.building.models import save_convnet, save_unsupported
 from trtdeploy.backends.installed import is_installed
-from trtdeploy.build.folder_files import is_intact
-from trtdeploy.build.manifest import BuiltFolder, load_manifest
-from trtdeploy.build.request import BuildRequest
+from trtdeploy.building.folder_files import is_intact
+from trtdeploy.building.manifest import BuiltFolder, load_manifest
+from trtdeploy.building.request import BuildRequest
 from trtdeploy.config.shape_syntax import parse_shape_table
 from trtdeploy.core.errors import (
     CompileError,
@@ -168,7 +168,7 @@ def test_a_compiler_failure_keeps_only_the_log(
         log_path.write_text("the compiler said no")
         raise CompileError("no engine", hint="try again.")
 
-    monkeypatch.setattr("trtdeploy.build.compiling.compile_engine", fail)
+    monkeypatch.setattr("trtdeploy.building.compiling.compile_engine", fail)
     with pytest.raises(CompileError) as caught:
         trtdeploy.build(model, "rtx4090-fp16")
     assert "net.rtx4090-fp16.failed.log" in caught.value.hint

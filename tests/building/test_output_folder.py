@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from trtdeploy.build.output_folder import check_replaceable, open_output_folder
+from trtdeploy.building.output_folder import check_replaceable, open_output_folder
 from trtdeploy.core.errors import InputError
 
 
@@ -84,7 +84,7 @@ def test_an_unwritable_parent_is_an_input_error(tmp_path: Path) -> None:
 HOLD = """
 import sys, time
 from pathlib import Path
-from trtdeploy.build.output_folder import check_replaceable, open_output_folder
+from trtdeploy.building.output_folder import check_replaceable, open_output_folder
 with open_output_folder(Path(sys.argv[1])) as folder:
     (folder / "manifest.json").write_text("half")
     print("ready", flush=True)
@@ -96,7 +96,7 @@ with open_output_folder(Path(sys.argv[1])) as folder:
 def test_leftovers_of_a_killed_build_go_and_those_of_a_living_one_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trtdeploy.build.output_folder._YOUNG_S", -1.0)
+    monkeypatch.setattr("trtdeploy.building.output_folder._YOUNG_S", -1.0)
     command = [sys.executable, "-c", HOLD, str(tmp_path / "out")]
     holders = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
     for holder in holders:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trtdeploy.build.manifest import load_manifest
+from trtdeploy.building.manifest import load_manifest
 from trtdeploy.core.errors import InputError
 
 _MOST_FOLDERS = 50

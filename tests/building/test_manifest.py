@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import trtdeploy
-from tests.build.models import save_convnet
-from trtdeploy.build.manifest import load_manifest
-from trtdeploy.build.request import BuildRequest
+from tests.building.models import save_convnet
+from trtdeploy.building.manifest import load_manifest
+from trtdeploy.building.request import BuildRequest
 from trtdeploy.core.errors import InputError
 
 Place = tuple[str | int, ...]

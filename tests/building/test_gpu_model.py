@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from trtdeploy.backends.cuda.local_gpu import LocalGpu
-from trtdeploy.build import compiling, parity_step, target
-from trtdeploy.build.gpu_model import (
+from trtdeploy.building import compiling, parity_step, target
+from trtdeploy.building.gpu_model import (
     explain_other_gpu,
     find_shipped_device,
     is_same_model,
     parse_gpu_model,
 )
-from trtdeploy.build.parity_step import is_device_here
-from trtdeploy.build.target import judge_ability
+from trtdeploy.building.parity_step import is_device_here
+from trtdeploy.building.target import judge_ability
 from trtdeploy.config.loading import list_devices, load_deploy_profile, load_device
 from trtdeploy.core.errors import MissingDependencyError
 

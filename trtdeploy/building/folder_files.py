@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from trtdeploy.build.manifest import BuiltFolder
+from trtdeploy.building.manifest import BuiltFolder
 from trtdeploy.core.errors import EngineFileError, InputError
 from trtdeploy.core.files import compute_sha256
 from trtdeploy.report.document import FolderFile

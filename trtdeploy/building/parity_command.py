@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from trtdeploy.build.folder_files import check_folder, require_plain_files
-from trtdeploy.build.manifest import BuiltFolder, load_manifest
-from trtdeploy.build.parity_step import request_folder_parity
+from trtdeploy.building.folder_files import check_folder, require_plain_files
+from trtdeploy.building.manifest import BuiltFolder, load_manifest
+from trtdeploy.building.parity_step import request_folder_parity
 from trtdeploy.config.loading import load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_optimization_profiles
 from trtdeploy.config.shape_table import ShapeTable

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from trtdeploy.build.manifest import Manifest
+from trtdeploy.building.manifest import Manifest
 from trtdeploy.parity.result import SkippedParity, Verdict, accept_verdict
 
 ENGINE: Final = "engine"

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from trtdeploy.backends.installed import Environment, describe_environment
-from trtdeploy.build.compiling import ENGINE_NAME, compile_folder
-from trtdeploy.build.folder_files import is_intact
-from trtdeploy.build.manifest import (
+from trtdeploy.building.compiling import ENGINE_NAME, compile_folder
+from trtdeploy.building.folder_files import is_intact
+from trtdeploy.building.manifest import (
     BuiltFolder,
     DataRecord,
     Manifest,
@@ -19,12 +19,12 @@ from trtdeploy.build.manifest import (
     read_clock,
     save_manifest,
 )
-from trtdeploy.build.output_folder import MANIFEST_NAME, check_replaceable, open_output_folder
-from trtdeploy.build.parity_step import check_built_parity, is_device_here, skip_parity
-from trtdeploy.build.reproduce import render_reproduce_script
-from trtdeploy.build.request import BuildRequest
-from trtdeploy.build.result import ENGINE, PREPARED, BuildResult
-from trtdeploy.build.target import CompileAbility, judge_ability
+from trtdeploy.building.output_folder import MANIFEST_NAME, check_replaceable, open_output_folder
+from trtdeploy.building.parity_step import check_built_parity, is_device_here, skip_parity
+from trtdeploy.building.reproduce import render_reproduce_script
+from trtdeploy.building.request import BuildRequest
+from trtdeploy.building.result import ENGINE, PREPARED, BuildResult
+from trtdeploy.building.target import CompileAbility, judge_ability
 from trtdeploy.calibration.amax import (
     Calibration,
     calibrate,

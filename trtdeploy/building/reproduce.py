@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 
 from trtdeploy.backends.installed import Environment
-from trtdeploy.build.request import BuildRequest
+from trtdeploy.building.request import BuildRequest
 from trtdeploy.config.shape_syntax import format_shape_argument, format_value_argument
 from trtdeploy.config.shape_table import AxisSizes, ShapeTable, TensorSizes
 from trtdeploy.core.ranges import OptimizationProfile, ValueRange
