@@ -24,9 +24,9 @@ from trtdeploy.backends.cuda.device_memory import (
     LEGACY_STREAM,
     DeviceMemory,
     GpuDevice,
-    open_device_memory,
 )
 from trtdeploy.backends.cuda.local_gpu import LocalGpu
+from trtdeploy.backends.cuda.opening import open_device_memory
 from trtdeploy.backends.cuda.pycuda_memory import PycudaMemory
 from trtdeploy.core.errors import ExecutionError, MissingDependencyError, NotPossibleError
 
