@@ -143,7 +143,7 @@ def test_weak_typing_takes_the_flags_of_a_twin(twin: Twin, version: str, tmp_pat
 PRECISIONS_ONLY = {
     "core/dtypes.py": "labels of element types",
     "backends/onnxruntime/session.py": "element types of ONNX Runtime",
-    "backends/compiler/precision_proof.py": "types as TensorRT's inspector and its kernels spell them",
+    "backends/compiler/precision_proof.py": "types as TensorRT spells them",
     "config/combination.py": "precisions of pins, of ONNX Runtime's kernels and of a DLA",
     "config/compute_capability.py": "precisions of GPUs",
     "config/deploy_profile.py": "precisions of pins",
