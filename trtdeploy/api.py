@@ -18,8 +18,7 @@ from trtdeploy.core.steps import ProgressCallback, ignore_progress
 from trtdeploy.export.exporting import export_model
 from trtdeploy.export.request import ExportRequest
 from trtdeploy.export.result import ExportResult
-from trtdeploy.inspection.engine_files import refuse_engine
-from trtdeploy.inspection.inspecting import inspect_path
+from trtdeploy.inspection.inspecting import inspect_path, refuse_engine
 from trtdeploy.parity.checking import Observer
 from trtdeploy.parity.request import ParityRequest
 from trtdeploy.parity.result import ParityReport

@@ -14,10 +14,10 @@ import pytest
 import trtdeploy
 from tests.building.models import save_convnet
 from tests.report import fabricated
+from tests.report.regenerate_schema import SCHEMA_PATH, build_json_schema
 from trtdeploy.core.errors import InputError
 from trtdeploy.parity.result import TaskMetric, Verdict
 from trtdeploy.report.json_document import dump_document
-from trtdeploy.report.json_schema import SCHEMA_PATH, build_json_schema
 from trtdeploy.report.loading import load_report, parse_report
 from trtdeploy.report.outcome import Outcome, judge_report
 

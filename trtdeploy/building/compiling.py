@@ -19,20 +19,20 @@ from trtdeploy.backends.compiler.compile_request import (
 from trtdeploy.backends.cuda.local_gpu import find_local_gpu
 from trtdeploy.backends.installed import describe_platform, find_installed
 from trtdeploy.backends.onnxruntime.model import check_loads
-from trtdeploy.building.estimate import estimate_compile_s
-from trtdeploy.building.manifest import CompileRecord, Manifest, describe_file
+from trtdeploy.building.manifest import CompileRecord, Manifest, describe_file, load_manifest
 from trtdeploy.building.result import ENGINE
 from trtdeploy.config.combination import find_target_compute_capabilities
 from trtdeploy.config.deploy_profile import BuildSection
 from trtdeploy.config.loading import ResolvedProfile
 from trtdeploy.config.recipe import find_recipe
 from trtdeploy.core.dtypes import DType
-from trtdeploy.core.errors import CompileError
+from trtdeploy.core.errors import CompileError, InputError
 from trtdeploy.core.steps import ProgressEvent, StepRunner
 from trtdeploy.core.units import format_bytes
 from trtdeploy.report.document import FolderFile
 
 ENGINE_NAME, LOG_NAME, TIMING_NAME = "model.engine", "build.log", "timing.cache"
+_MOST_NEIGHBOURS = 50
 
 
 def compile_folder(folder: Path, target: Path, manifest: Manifest, steps: StepRunner) -> Manifest:
@@ -103,6 +103,32 @@ def _compile(
         with contextlib.suppress(OSError):
             _publish_cache(folder / TIMING_NAME, shared_cache)
     return result
+
+
+def estimate_compile_s(target: Path, source_sha256: str) -> float | None:
+    """Return how long compiling took in an earlier build of the same model, None if there is none.
+
+    Looks at ``target`` itself and its neighbours; the build for the same place counts most.
+    """
+    if not target.parent.is_dir():
+        return None
+    neighbours = sorted(target.parent.glob("*/manifest.json"))[:_MOST_NEIGHBOURS]
+    found = None
+    for path in neighbours:
+        folder = path.parent
+        try:
+            # a text search is cheaper than reading the manifests of other models
+            if not path.is_file() or source_sha256.encode() not in path.read_bytes():
+                continue
+            manifest = load_manifest(folder)
+        except (InputError, OSError):
+            continue  # somebody else's folder
+        seconds = sum(step.seconds for step in manifest.steps if step.name == "compile")
+        if manifest.source.sha256 == source_sha256 and seconds > 0:
+            found = seconds
+            if folder == target:
+                break
+    return found
 
 
 def make_compile_request(folder: Path, manifest: Manifest) -> CompileRequest:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from trtdeploy.backends.cuda.local_gpu import find_local_gpu
 from trtdeploy.backends.installed import is_installed
-from trtdeploy.building.gpu_model import explain_other_gpu
 from trtdeploy.building.manifest import BuiltFolder, Manifest
 from trtdeploy.building.output_folder import MANIFEST_NAME
 from trtdeploy.building.result import ENGINE
+from trtdeploy.building.target import explain_other_gpu
 from trtdeploy.config.loading import ResolvedProfile
 from trtdeploy.core.errors import TrtdeployError
 from trtdeploy.core.steps import ProgressEvent, StepRunner

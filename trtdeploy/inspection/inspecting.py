@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from pydantic_core import to_jsonable_python
 from trtdeploy.backends.engine.plan_header import PlanHeader, read_plan_header
 from trtdeploy.building.folder_files import is_intact
 from trtdeploy.building.manifest import BuiltFolder, load_manifest
+from trtdeploy.building.output_folder import MANIFEST_NAME
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import InputError, ModelFileError
 from trtdeploy.core.tensors import format_shape
@@ -107,3 +109,27 @@ def _inspect_onnx(path: Path) -> dict[str, Any]:
         "large_weight_bytes": model.weight_bytes,
         "metadata": {entry.key: entry.value for entry in model.proto.metadata_props},
     }
+
+
+def refuse_engine(path: Path) -> None:
+    """Refuse a file that is an engine; whether anything else is a model is not asked here.
+
+    Raises:
+        ModelFileError: It is a plan of TensorRT or TensorRT-RTX, plain or behind the metadata of
+            Ultralytics.
+    """
+    try:
+        header = read_plan_header(path) if path.is_file() else None
+    except OSError:
+        return  # whoever reads the model says so
+    if header is None:
+        return
+    prefix = " behind the metadata of Ultralytics" if header.offset else ""
+    hint = f"What it is: trtdeploy inspect {shlex.quote(str(path))}   (trtdeploy.load runs it)"
+    if (path.parent / MANIFEST_NAME).is_file():
+        hint = f"It belongs to the output folder {path.parent}: build and parity take that."
+    raise ModelFileError(
+        f"{path} is an engine of {header.product} {header.version}{prefix}, compiled already; an "
+        "ONNX file was expected",
+        hint=hint,
+    )

@@ -10,6 +10,7 @@ from trtdeploy.report.comparison import Comparison, list_comparisons
 from trtdeploy.report.number_text import TIMES, format_sizes
 from trtdeploy.report.page.error_bars import (
     ErrorBars,
+    LogScale,
     describe_error,
     draw_error_bars,
     fit_error_scale,
@@ -17,7 +18,6 @@ from trtdeploy.report.page.error_bars import (
 from trtdeploy.report.page.error_histogram import ErrorHistogram, draw_histogram
 from trtdeploy.report.page.figure_table import FigureTable, build_figure_table
 from trtdeploy.report.page.listing import Listing, limit_entries
-from trtdeploy.report.page.log_scale import LogScale
 
 MOST_CONCERNS, MOST_PANELS, MOST_BARS, MOST_FIGURES = 20, 24, 24, 300
 MOST_GRID_ROWS = 200
