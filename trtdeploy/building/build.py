@@ -271,7 +271,7 @@ def _write_script(folder: Path, inputs: _Inputs) -> str:
         inputs.request, inputs.source, inputs.profiles, inputs.environment
     )
     script = folder / "reproduce.sh"
-    script.write_text(text, encoding="utf-8")
+    script.write_bytes(text.encode("utf-8", "surrogateescape"))  # file names may be any bytes
     script.chmod(0o755)
     return text.rstrip().splitlines()[-1].removesuffix(' "$@"')
 

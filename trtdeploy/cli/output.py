@@ -42,6 +42,8 @@ class OutputSink:
         """Print a result: ``text`` for people, or ``payload`` as JSON."""
         if self.format is OutputFormat.JSON:
             text = json.dumps(payload, indent=2, ensure_ascii=False, default=str)
+            # Halves of characters, which no stream takes: names of files may be any bytes.
+            text = text.encode("utf-8", "backslashreplace").decode()
         else:
             text = _show_controls(text)
         try:
