@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,9 @@ from trtdeploy.building.manifest import (
     describe_file,
     load_manifest,
     read_clock,
-    save_manifest,
 )
 from trtdeploy.building.output_folder import MANIFEST_NAME, check_replaceable, open_output_folder
-from trtdeploy.building.parity_step import check_built_parity, is_device_here, skip_parity
+from trtdeploy.building.parity_step import finish_folder, request_folder_parity
 from trtdeploy.building.reproduce import render_reproduce_script
 from trtdeploy.building.request import BuildRequest
 from trtdeploy.building.result import ENGINE, PREPARED, BuildResult
@@ -44,7 +43,8 @@ from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.model_inputs import describe_inputs
 from trtdeploy.graph.saving import save_model
-from trtdeploy.parity.request import ParityRequest, SessionOpener
+from trtdeploy.parity.request import SessionOpener
+from trtdeploy.parity.result import SkippedParity
 from trtdeploy.precision.typed_model import apply_recipe
 from trtdeploy.precision.typing_options import TypingOptions
 from trtdeploy.precision.typing_source import TypingSource
@@ -52,9 +52,9 @@ from trtdeploy.preflight.for_profile import run_preflight, summarize
 from trtdeploy.preflight.report import CheckReport
 from trtdeploy.preflight.text import describe_finding
 from trtdeploy.report.document import SourceModel, TypedModelFile
-from trtdeploy.report.writing import write_reports
 
 MODEL_NAME = "model.onnx"
+_NO_PARITY = "--no-parity was given"
 _PARITY_SAMPLES = 8
 """Of the calibration samples; --data gives parity samples of its own, and all of them are run."""
 
@@ -182,13 +182,12 @@ def _find_earlier(target: Path, key: str, ability: CompileAbility) -> BuildResul
         manifest = load_manifest(target)
     except InputError:
         return None  # written by another version: it will be replaced
-    found = manifest.status
-    enough = found == ENGINE or not ability.possible
+    enough = manifest.status == ENGINE or not ability.possible
     if manifest.key != key or not enough or not is_intact(BuiltFolder(target, manifest)):
         return None
-    if found == ENGINE:
-        return BuildResult(target, ENGINE, True, "", "", manifest)
-    return BuildResult(target, PREPARED, True, ability.reason, ability.next_step, manifest)
+    if manifest.status == ENGINE:
+        return BuildResult(target, manifest, reused=True)
+    return BuildResult(target, manifest, True, ability.reason, ability.next_step)
 
 
 def _refuse_engine_loss(target: Path, ability: CompileAbility) -> None:
@@ -222,34 +221,20 @@ def _write_folder(
         calibration = calibrate(inputs.typing, inputs.source.sha256, steps)
         manifest = _prepare(folder, inputs, calibration, steps)
         if ability.possible:
-            manifest = compile_folder(folder, target, manifest, steps)
+            manifest = compile_folder(BuiltFolder(folder, manifest), target, steps)
         else:
             steps.skip("compile", ability.reason)
         manifest = replace(manifest, reproduce=_write_script(folder, inputs))
+        request = None
         if inputs.request.check_parity:
-            save_manifest(folder, manifest, steps)  # an engine is loaded by its manifest
-            parity = check_built_parity(_ask_parity(folder, inputs, manifest, open_engine), steps)
+            built = BuiltFolder(folder, manifest)
+            request = request_folder_parity(built, inputs.model, open_engine)
+            request = replace(request, is_ours=True, **_choose_samples(inputs))
         else:
-            parity = skip_parity("--no-parity was given", steps)
-        manifest = save_manifest(folder, replace(manifest, parity=parity), steps)
-        write_reports(folder, manifest)
-    return BuildResult(target, manifest.status, False, ability.reason, ability.next_step, manifest)
-
-
-def _ask_parity(
-    folder: Path, inputs: _Inputs, manifest: Manifest, open_engine: SessionOpener | None
-) -> ParityRequest:
-    request = ParityRequest.from_profile(
-        inputs.model,
-        load_model(folder / MODEL_NAME),
-        inputs.resolved.profile,
-        inputs.options,
-        inputs.profiles,
-    )
-    request = replace(request, is_ours=True, **_choose_samples(inputs))
-    if open_engine is None or not is_device_here(manifest.profile, manifest.status):
-        return request
-    return replace(request, open_engine=partial(open_engine, folder))
+            steps.skip("parity", _NO_PARITY)
+            manifest = replace(manifest, parity=SkippedParity(_NO_PARITY))
+        manifest = finish_folder(folder, manifest, request, steps)
+    return BuildResult(target, manifest, False, ability.reason, ability.next_step)
 
 
 def _choose_samples(inputs: _Inputs) -> dict[str, Any]:

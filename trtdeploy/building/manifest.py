@@ -88,12 +88,7 @@ class Manifest(BuildReport):
 
 @dataclass(frozen=True)
 class BuiltFolder:
-    """An output folder with what its manifest says.
-
-    Attributes:
-        path: The folder.
-        manifest: Its manifest.
-    """
+    """An output folder with what its manifest says."""
 
     path: Path
     manifest: Manifest
@@ -171,6 +166,11 @@ def load_manifest(folder: Path) -> Manifest:
     if problem:
         raise InputError(f"{path} is damaged: {problem}", hint=_COPY_AGAIN)
     return manifest
+
+
+def load_folder(path: Path) -> BuiltFolder:
+    """Return an output folder; see ``load_manifest``."""
+    return BuiltFolder(path, load_manifest(path))
 
 
 def _find_conflicts(manifest: Manifest) -> Iterator[str]:

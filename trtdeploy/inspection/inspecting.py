@@ -11,7 +11,7 @@ from pydantic_core import to_jsonable_python
 
 from trtdeploy.backends.engine.plan_header import PlanHeader, read_plan_header
 from trtdeploy.building.folder_files import is_intact
-from trtdeploy.building.manifest import BuiltFolder, load_manifest
+from trtdeploy.building.manifest import load_folder
 from trtdeploy.building.output_folder import MANIFEST_NAME
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import InputError, ModelFileError
@@ -58,7 +58,8 @@ def _inspect_engine(path: Path, header: PlanHeader) -> dict[str, Any]:
 
 
 def _inspect_folder(folder: Path) -> dict[str, Any]:
-    manifest = load_manifest(folder)
+    built = load_folder(folder)
+    manifest = built.manifest
     engine, resolved, precision = manifest.engine, manifest.profile, manifest.precision
     facts: dict[str, Any] = {
         "kind": "output folder",
@@ -70,7 +71,7 @@ def _inspect_folder(folder: Path) -> dict[str, Any]:
         "device": resolved.device.title,
         "typed_model": manifest.typed_model,
         "engine": engine,
-        "is_intact": is_intact(BuiltFolder(folder, manifest)),
+        "is_intact": is_intact(built),
         "precision": precision.counts,
         "constants": precision.constants,
         "optimization_profiles": manifest.optimization_profiles,

@@ -13,7 +13,7 @@ from trtdeploy.backends.onnxruntime.session import OnnxRuntimeSession
 from trtdeploy.backends.session import Session
 from trtdeploy.backends.trt_module import import_trt
 from trtdeploy.building.folder_files import check_files
-from trtdeploy.building.manifest import BuiltFolder, load_manifest
+from trtdeploy.building.manifest import BuiltFolder, load_folder
 from trtdeploy.building.output_folder import MANIFEST_NAME
 from trtdeploy.core.errors import (
     EngineFileError,
@@ -88,7 +88,7 @@ def load_session(request: LoadRequest) -> Session:
 
 
 def _load_folder(request: LoadRequest) -> Session:
-    built = BuiltFolder(request.path, load_manifest(request.path))
+    built = load_folder(request.path)
     backend = built.manifest.profile.profile.backend
     if backend == "onnxruntime":
         return _load_model(built, request.options)
