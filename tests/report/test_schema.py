@@ -21,9 +21,9 @@ from trtdeploy.core.errors import InputError
 from trtdeploy.parity.result import NoiseComparison, NoiseFigure, TaskMetric, Tolerance, Verdict
 from trtdeploy.report.console import render_console
 from trtdeploy.report.document import BuildReport
-from trtdeploy.report.json_document import dump_document, render_document
+from trtdeploy.report.json_document import dump_document, parse_document, render_document
 from trtdeploy.report.junit import render_junit
-from trtdeploy.report.loading import load_report, parse_report
+from trtdeploy.report.loading import load_report
 from trtdeploy.report.outcome import Outcome, judge_report
 from trtdeploy.report.page.html import render_html
 
@@ -144,7 +144,7 @@ def test_schema_and_reader_refuse_the_same(change: dict[str, Any]) -> None:
     report = through_json(fabricated.make_report({"skipped": "no"}) | change)
     assert find_problems(report, build_json_schema())
     with pytest.raises(InputError, match="damaged"):
-        parse_report(json.dumps(report).encode(), "report.json")
+        parse_document(BuildReport, json.dumps(report).encode(), "report.json")
 
 
 @pytest.mark.parametrize("figure", [math.inf, -math.inf, math.nan])
@@ -157,7 +157,7 @@ def test_what_is_written_can_be_read(figure: float) -> None:
     built = fabricated.check_report(fabricated.make_report(parity))
     written = render_document(BuildReport, built)
     assert find_problems(json.loads(written), build_json_schema()) == []
-    report = parse_report(written.encode(), "report.json")
+    report = parse_document(BuildReport, written.encode(), "report.json")
     for render in (render_console, render_html, render_junit):
         assert render(report)
     assert render_document(BuildReport, report) == written

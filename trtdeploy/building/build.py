@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from trtdeploy.backends.installed import Environment, describe_environment
 from trtdeploy.building.compiling import ENGINE_NAME, compile_folder
@@ -43,7 +42,7 @@ from trtdeploy.graph.loading import load_model
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.model_inputs import describe_inputs
 from trtdeploy.graph.saving import save_model
-from trtdeploy.parity.request import SessionOpener
+from trtdeploy.parity.request import ParityRequest, SessionOpener
 from trtdeploy.parity.result import SkippedParity
 from trtdeploy.precision.typed_model import apply_recipe
 from trtdeploy.precision.typing_options import TypingOptions
@@ -229,7 +228,7 @@ def _write_folder(
         if inputs.request.check_parity:
             built = BuiltFolder(folder, manifest)
             request = request_folder_parity(built, inputs.model, open_engine)
-            request = replace(request, is_ours=True, **_choose_samples(inputs))
+            request = _give_samples(replace(request, is_ours=True), inputs)
         else:
             steps.skip("parity", _NO_PARITY)
             manifest = replace(manifest, parity=SkippedParity(_NO_PARITY))
@@ -237,17 +236,16 @@ def _write_folder(
     return BuildResult(target, manifest, False, ability.reason, ability.next_step)
 
 
-def _choose_samples(inputs: _Inputs) -> dict[str, Any]:
-    """Return what parity runs: samples of its own, else some that were calibrated with.
+def _give_samples(parity: ParityRequest, inputs: _Inputs) -> ParityRequest:
+    """Return the check of samples of its own, else of some that were calibrated with.
 
     Quantized ranges are those of real inputs, so made-up ones would say little.
     """
-    request = inputs.request
-    samples = request.calibration_samples
-    if request.data is not None or not samples:
-        return {"data": request.data}
+    data, calibrated = inputs.request.data, inputs.request.calibration_samples
+    if data is not None or not calibrated:
+        return replace(parity, data=data)
     nonfinite = inputs.resolved.profile.calibration.nonfinite
-    return {"data": samples[0], "most_samples": _PARITY_SAMPLES, "on_nonfinite": nonfinite}
+    return replace(parity, data=calibrated[0], most_samples=_PARITY_SAMPLES, on_nonfinite=nonfinite)
 
 
 def _write_script(folder: Path, inputs: _Inputs) -> str:

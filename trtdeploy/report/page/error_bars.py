@@ -48,12 +48,9 @@ class ErrorBar:
 
     Attributes:
         label: Name of the point, short enough for its place.
-        title: All of it in words.
-        verdict: Decides the colour.
         y: Top of its row.
         length: Of the bar, from the start of the axis; 0 for no error, and for NaN.
         has_error: There is a relative L2 error to draw.
-        text: The figure.
         tolerance_x: Where the tolerance lies; None where atol and rtol alone decide.
         noise_x: Where the noise floor lies; None when it was not measured.
     """

@@ -30,7 +30,6 @@ class Concern:
     Attributes:
         verdict: Suspect or fail.
         name: Of the output; empty for a point.
-        point_name: Of the point.
         reasons: One sentence each.
         figures: Error, tolerance and noise floor in one line; empty for a point.
     """
@@ -55,8 +54,6 @@ class OutputPanel:
     """Charts of one output.
 
     Attributes:
-        name: Of the output.
-        verdict: The worst of its points.
         type_text: Shape at the last point and element types.
         origin: Where its tolerance comes from.
         bars: Errors by point.
