@@ -19,8 +19,8 @@ from trtdeploy.parity.result import (
     Verdict,
 )
 from trtdeploy.report.document import BuildReport
-from trtdeploy.report.json_document import dump_document
-from trtdeploy.report.loading import REPORT_NAME, parse_report
+from trtdeploy.report.json_document import dump_document, parse_document
+from trtdeploy.report.loading import REPORT_NAME
 
 TOLERANCE = Tolerance(0.01, 0.01, 5e-3, scaled=True, origin="recipe fp16", close_fraction=0.999)
 EXACT = Tolerance(0.0, 0.0, None, scaled=False, origin="exact values must be equal")
@@ -318,4 +318,4 @@ def make_steps(**statuses: str) -> list[dict[str, Any]]:
 
 def check_report(report: Any) -> BuildReport:
     """Return a report as typed values, through the text of a file."""
-    return parse_report(json.dumps(report).encode(), REPORT_NAME)
+    return parse_document(BuildReport, json.dumps(report).encode(), REPORT_NAME)

@@ -245,7 +245,7 @@ def test_a_model_that_brought_its_pairs_has_no_calibration() -> None:
     quantization = fabricated.make_quantization(calibration=None)
     assert "the model brought its own Q/DQ pairs" in render_page(quantization).text
     lines = render_console(make_checked(quantization))
-    assert "calibrated by who made the model" in lines
+    assert "calibrated      by who made the model" in lines
     audit = fabricated.make_audit(["a"], is_probably_faster=None)
     untouched = fabricated.make_quantization(calibration=None, audit=audit)
     assert "brought" not in render_page(untouched).text
@@ -283,9 +283,11 @@ def test_without_clipping_there_is_no_picture() -> None:
 def test_console_says_layers_verdict_calibration_and_obstacles() -> None:
     report = make_checked()
     lines = render_console(report).splitlines()
-    assert "quantized  10 of 12 layers INT8 (83.3 % of FLOPs)" in lines
-    assert any(line.startswith("outlook    Probably faster than FP16. Most of") for line in lines)
-    assert any(line.startswith("calibrated on calib.npz (32 samples); entropy") for line in lines)
+    assert "quantized       10 of 12 layers INT8 (83.3 % of FLOPs)" in lines
+    assert any(line.startswith("expected speed  Probably faster than FP16. Most") for line in lines)
+    assert any(
+        line.startswith("calibrated      on calib.npz (32 samples); entropy") for line in lines
+    )
     (obstacle,) = [line for line in lines if line.startswith("OBSTACLE")]
     assert obstacle.startswith("OBSTACLE a zero point is not 0: '/model.0/conv/Conv'. Calibrate")
 

@@ -12,8 +12,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, WithJsonSchema
 
 logger = logging.getLogger("trtdeploy.parity")
+
+
+def _read_figure(value: Any) -> Any:
+    return math.nan if value is None else value
+
+
+Figure = Annotated[
+    float,
+    BeforeValidator(_read_figure),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "null"}]}),
+]
+"""May be infinite; JSON has no such number: it is null in a file, and NaN for who reads that."""
 
 
 class Verdict(str, Enum):
@@ -102,8 +117,8 @@ class Tolerance:
         close_fraction: Share of elements that must be within atol + rtol * |reference|.
     """
 
-    atol: float
-    rtol: float
+    atol: Figure
+    rtol: Figure
     relative_l2: float | None
     scaled: bool
     origin: str
@@ -122,8 +137,8 @@ class NoiseFigure:
     """
 
     name: str
-    value: float
-    limit: float
+    value: Figure
+    limit: Figure
     where: str = ""
 
 
@@ -140,7 +155,7 @@ class NoiseComparison:
     """
 
     source: str
-    relative_l2: float
+    relative_l2: Figure
     figures: tuple[NoiseFigure, ...] = ()
     is_estimate: bool = False
 
@@ -215,9 +230,9 @@ class TaskMetric:
     """
 
     name: str
-    reference: float
-    candidate: float
-    max_drop: float
+    reference: Figure
+    candidate: Figure
+    max_drop: Figure
     verdict: Verdict
 
 

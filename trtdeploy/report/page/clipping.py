@@ -21,8 +21,6 @@ class ClippedTensor:
     """A tensor whose threshold lies below its largest magnitude.
 
     Attributes:
-        name: Of the tensor.
-        method: That chose the threshold.
         threshold_text: Where it is clipped.
         amax_text: Its largest magnitude.
         kept: Threshold over largest magnitude, 0 to 1.
