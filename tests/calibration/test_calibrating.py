@@ -157,9 +157,9 @@ def test_a_fixed_batch_uses_every_sample_once(tmp_path: Path, batch: int) -> Non
     assert found.samples == 70
     assert found.histograms["x"] == single.histograms["x"]
     for method in CALIBRATION_METHODS:
-        expected = single.compute_thresholds(MethodChoice(method))
-        thresholds = found.compute_thresholds(MethodChoice(method))
-        assert thresholds == pytest.approx(expected, rel=0.01)
+        expected = single.compute_amax(MethodChoice(method))
+        amax = found.compute_amax(MethodChoice(method))
+        assert amax == pytest.approx(expected, rel=0.01)
     counts = {name: each.count for name, each in found.histograms.items()}
     assert counts == {name: each.count for name, each in single.histograms.items()}
     assert found.notes == ()
@@ -205,9 +205,9 @@ def test_bad_samples_are_left_out_on_request(tmp_path: Path) -> None:
     assert "samples left out because of NaN or infinity: 2" in found.notes
     assert found.always_zero == ("z",)
     for method in CALIBRATION_METHODS:
-        thresholds = found.compute_thresholds(MethodChoice(method))
-        assert all(0 < each < np.inf for each in thresholds.values())
-        assert thresholds["z"] == 1.0
+        amax = found.compute_amax(MethodChoice(method))
+        assert all(0 < each < np.inf for each in amax.values())
+        assert amax["z"] == 1.0
 
 
 def overflowing(batch: int | str = "N") -> ModelProto:
@@ -341,7 +341,7 @@ def test_what_a_plan_needs_is_measured(tmp_path: Path) -> None:
     plan = plan_quantization(build_index(asked.model), find_recipe("int8"))
     found = calibrate_model(replace(asked, measured=plan.measured))
     assert plan.measured
-    assert tuple(found.compute_thresholds(MethodChoice("mse"))) == plan.measured
+    assert tuple(found.compute_amax(MethodChoice("mse"))) == plan.measured
 
 
 MEASURE_PEAK = """

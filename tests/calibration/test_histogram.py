@@ -37,7 +37,7 @@ def test_counts_are_those_of_single_values(values: list[float]) -> None:
     assert histogram.nan_count == sum(math.isnan(value) for value in values)
     assert histogram.inf_count == sum(math.isinf(value) for value in values)
     assert histogram.nonfinite_count == len(values) - len(finite)
-    assert histogram.amax == max(map(abs, finite), default=0.0)
+    assert histogram.largest == max(map(abs, finite), default=0.0)
     assert histogram.is_one_sided == all(value >= 0 for value in finite)
     edges = find_edges(np.arange(FINITE_BINS + 1))
     for position in np.flatnonzero(histogram.counts):
@@ -77,7 +77,7 @@ def test_a_number_that_is_none_in_a_large_array_spoils_nothing_else(bad: float) 
     histogram, clean = count(spoiled), count(values)
     assert histogram.nonfinite_count == 1
     np.testing.assert_array_equal(histogram.counts, clean.counts)
-    assert histogram.amax == clean.amax
+    assert histogram.largest == clean.largest
     assert is_finite(values)
     assert not is_finite(spoiled)
 
@@ -94,13 +94,13 @@ def test_layouts_and_types_are_taken_as_they_come() -> None:
     assert half == count(values.astype(np.float16))
     wide = MagnitudeHistogram()
     wide.add(np.array([1e300, -1.0]))
-    assert (wide.inf_count, wide.amax) == (1, 1.0)
+    assert (wide.inf_count, wide.largest) == (1, 1.0)
 
 
 def test_nothing_is_a_histogram_too() -> None:
     histogram = count(np.zeros((0, 3)))
-    assert (histogram.count, histogram.amax, histogram.nonfinite_count) == (0, 0.0, 0)
-    assert count(np.float32(-2.0)).amax == 2.0
+    assert (histogram.count, histogram.largest, histogram.nonfinite_count) == (0, 0.0, 0)
+    assert count(np.float32(-2.0)).largest == 2.0
 
 
 def test_bins_cover_every_finite_magnitude() -> None:
@@ -117,4 +117,4 @@ def test_a_copy_is_independent() -> None:
     histogram = count([1.0])
     copy = histogram.copy()
     copy.add(np.array([5.0], np.float32))
-    assert (histogram.count, copy.count, histogram.amax) == (1, 2, 1.0)
+    assert (histogram.count, copy.count, histogram.largest) == (1, 2, 1.0)

@@ -75,7 +75,7 @@ class _Inputs:
 
     @property
     def typing(self) -> TypingSource:
-        """What ranges and thresholds are measured with."""
+        """What ranges and amax are measured with."""
         return TypingSource(
             self.request, self.resolved.profile, self.options, self.model, self.profiles[0]
         )
@@ -282,7 +282,7 @@ def _prepare(
     """Write the typed model; return the manifest of a folder that is ready to be compiled."""
     with steps.run("type") as step:
         ranges = measure_ranges(inputs.typing)
-        amax = None if calibration is None else calibration.thresholds
+        amax = None if calibration is None else calibration.amax
         typed = apply_recipe(inputs.model, replace(inputs.options, ranges=ranges, amax=amax))
         path = folder / MODEL_NAME
         save_model(typed.model, path)

@@ -1,4 +1,4 @@
-"""The calibrate step: from samples to the thresholds a quantizing recipe needs."""
+"""The calibrate step: from samples to the amax that a quantizing recipe needs."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ STEP = "calibrate"
 
 @dataclass(frozen=True)
 class Calibration:
-    """Thresholds of one build, and where they come from.
+    """The amax of each quantized value, and where it comes from.
 
     Attributes:
         statistics: What the samples showed.
-        methods: How thresholds follow from it.
-        thresholds: Clipping magnitude by value name.
+        methods: How amax follows from it.
+        amax: Largest magnitude kept, by value name.
     """
 
     statistics: CalibrationStatistics
     methods: MethodChoice
-    thresholds: Mapping[str, float]
+    amax: Mapping[str, float]
 
 
 def _choose_methods(section: CalibrationSection, kind: QuantizedType) -> MethodChoice:
-    """Return how thresholds are found: as the deploy profile says, else as suits the type."""
+    """Return how amax is found: as the deploy profile says, else as suits the type."""
     return MethodChoice(
         section.method or DEFAULT_METHODS[kind.name],
         tuple(section.methods.items()),
@@ -81,10 +81,10 @@ def calibrate(source: TypingSource, sha256: str, steps: StepRunner) -> Calibrati
     if not plan.measured:
         steps.skip(STEP, "nothing is quantized that has to be measured")
         return None
-    return measure_thresholds(source, sha256, prepared, plan.measured, steps)
+    return run_calibration(source, sha256, prepared, plan.measured, steps)
 
 
-def measure_thresholds(
+def run_calibration(
     source: TypingSource,
     sha256: str,
     prepared: OnnxModel,
@@ -97,7 +97,7 @@ def measure_thresholds(
         source: Holds the samples.
         sha256: Of the model's file.
         prepared: From ``prepare_for_quantization``.
-        measured: The values that need a threshold.
+        measured: The values that need an amax.
         steps: Records the step.
 
     Raises:
@@ -122,7 +122,7 @@ def measure_thresholds(
             _make_observer(steps),
         )
         methods = _choose_methods(profile.calibration, kind)
-        found = statistics.compute_thresholds(methods, kind)
+        found = statistics.compute_amax(methods, kind)
         step.log = [*statistics.notes, *statistics.skipped]
         made = "made-up " if statistics.is_synthetic else ""
         step.detail = f"{len(found)} values, {statistics.samples} {made}samples, {methods.default}"
@@ -171,7 +171,7 @@ def describe_quantization(
     Args:
         typed: The typed model.
         sizes: The usual ones decide the shares of work.
-        calibration: Of this build; None for a model that brought its own Q/DQ pairs.
+        calibration: Of this build; None for a pre-quantized model.
     """
     plan = typed.quantization
     if plan is None and not typed.plan.quantized:
@@ -185,14 +185,12 @@ def describe_quantization(
         audit=audit_quantization(typed.model, sizes.opt_shapes),
         calibration=None
         if calibration is None
-        else summarize_calibration(
-            calibration.statistics, calibration.methods, calibration.thresholds
-        ),
+        else summarize_calibration(calibration.statistics, calibration.methods, calibration.amax),
     )
 
 
-def assume_thresholds(model: OnnxModel, options: TypingOptions) -> TypingOptions:
-    """Return options with a threshold of 1 for everything, to see a quantized graph before data."""
+def assume_amax(model: OnnxModel, options: TypingOptions) -> TypingOptions:
+    """Return options with an amax of 1 for everything, to see a quantized graph before data."""
     recipe = options.recipe
     if recipe.quantized is None:
         return options

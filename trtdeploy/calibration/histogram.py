@@ -52,7 +52,7 @@ class MagnitudeHistogram:
         return int(self.counts.sum())
 
     @property
-    def amax(self) -> float:
+    def largest(self) -> float:
         """Largest finite magnitude, exact; 0 when there is none."""
         return max(abs(self.minimum), abs(self.maximum)) if self.minimum <= self.maximum else 0.0
 

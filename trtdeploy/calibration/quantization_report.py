@@ -19,7 +19,7 @@ class QuantizationReport:
         decisions: By layer, in graph order.
         notes: What a person should know.
         audit: What an engine will make of the graph.
-        calibration: None for a model that brought its own Q/DQ pairs.
+        calibration: None for a pre-quantized model.
     """
 
     kind: str
@@ -34,14 +34,14 @@ class QuantizationReport:
         return self.calibration is not None and self.calibration.is_synthetic
 
     @property
-    def is_brought(self) -> bool:
+    def is_prequantized(self) -> bool:
         """True when the model came with the Q/DQ pairs that its layers read."""
         return self.calibration is None and self.audit.is_probably_faster is not None
 
     @property
-    def thresholds(self) -> dict[str, float] | None:
-        """Clipping magnitude by value name; None without a calibration."""
+    def amax(self) -> dict[str, float] | None:
+        """Largest magnitude kept, by value name; None without a calibration."""
         if self.calibration is None:
             return None
         found = self.calibration.tensors.items()
-        return {name: each.threshold for name, each in found if each.threshold is not None}
+        return {name: each.amax for name, each in found if each.amax is not None}

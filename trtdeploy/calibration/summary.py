@@ -14,14 +14,14 @@ class TensorRange:
     """Where a tensor is clipped; None is a figure that was not finite.
 
     Attributes:
-        threshold: Magnitude at which it is clipped.
-        amax: Its largest magnitude.
-        method: That chose the threshold.
+        amax: The largest magnitude that is kept; what lies above is clipped.
+        largest: The largest magnitude that was seen.
+        method: That chose amax.
         one_sided: It is never negative.
     """
 
-    threshold: float | None
     amax: float | None
+    largest: float | None
     method: str
     one_sided: bool
 
@@ -62,14 +62,14 @@ class CalibrationSummary:
 
 
 def summarize_calibration(
-    statistics: CalibrationStatistics, methods: MethodChoice, thresholds: Mapping[str, float]
+    statistics: CalibrationStatistics, methods: MethodChoice, amax: Mapping[str, float]
 ) -> CalibrationSummary:
     """Return what a report says of a calibration.
 
     Args:
         statistics: What the samples showed.
-        methods: How thresholds follow from it.
-        thresholds: Clipping magnitude by value name.
+        methods: How amax follows from it.
+        amax: By value name.
     """
     found = statistics.histograms
     return CalibrationSummary(
@@ -79,9 +79,9 @@ def summarize_calibration(
         data=statistics.data,
         tensors={
             name: TensorRange(
-                threshold, found[name].amax, methods.find_method(name), found[name].is_one_sided
+                kept, found[name].largest, methods.find_method(name), found[name].is_one_sided
             )
-            for name, threshold in thresholds.items()
+            for name, kept in amax.items()
         },
         notes=statistics.notes,
     )

@@ -18,7 +18,7 @@ from trtdeploy.precision.quantization.preparation import (
     prepare_for_quantization,
     prepare_for_typing,
 )
-from trtdeploy.precision.quantization.prequantized import find_brought_layers, has_pairs
+from trtdeploy.precision.quantization.prequantized import find_prequantized_layers, has_pairs
 from trtdeploy.precision.typing_options import TypingOptions
 from trtdeploy.precision.typing_pass import ApplyPrecisionPass
 
@@ -30,7 +30,7 @@ class TypedModel:
     Attributes:
         model: The strongly typed model; save it with ``trtdeploy.graph.saving.save_model``.
         plan: Type and reason of every floating-point node.
-        quantization: What was quantized, as settled by the thresholds; None for recipes that
+        quantization: What was quantized, with its scales resolved; None for recipes that
             quantize nothing.
     """
 
@@ -83,12 +83,12 @@ def _quantize(model: OnnxModel, options: TypingOptions) -> QuantizationPlan:
 def _describe_quantized(
     index: ModelIndex, quantization: QuantizationPlan | None
 ) -> dict[str, NodeDecision]:
-    """Return the layers that read 8 bits, those of a model that brings them included."""
+    """Return the layers that read 8 bits, those of a pre-quantized model included."""
     layers: Mapping[str, LayerDecision] = {}
     if quantization is not None:
         layers = quantization.layers
     elif has_pairs(index.model):
-        layers = find_brought_layers(index, find_layers(index))
+        layers = find_prequantized_layers(index, find_layers(index))
     return {
         name: NodeDecision(decision.kind.dtype, decision.rule, decision.reason)
         for name, decision in layers.items()

@@ -76,7 +76,7 @@ class OperandPlacement:
         return tuple(found)
 
     def list_measured(self, operands: Iterable[QuantizedOperand]) -> tuple[str, ...]:
-        """Return the values whose thresholds are needed, in graph order."""
+        """Return the values whose amax is needed, in graph order."""
         roots = find_roots(self._index, self._edges)
         needed = set()
         for operand in operands:

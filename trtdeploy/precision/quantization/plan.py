@@ -80,7 +80,7 @@ class QuantizationPlan:
         layers: Decision by node name, for every layer that could be quantized.
         operands: Where activations pass through Q/DQ pairs.
         weights: Which constants are stored in 8 bits.
-        measured: Values whose thresholds the plan needs, in graph order: those that the tensors of
+        measured: Values whose amax the plan needs, in graph order: those that the tensors of
             ``operands`` are copies of.
         scale_dtype: Type that can hold every scale: that of the graph around the layers.
         notes: What a person should know beside the decisions.
