@@ -25,14 +25,11 @@ from trtdeploy.building.reproduce import render_reproduce_script
 from trtdeploy.building.request import BuildRequest
 from trtdeploy.building.result import ENGINE, PREPARED, BuildResult
 from trtdeploy.building.target import CompileAbility, judge_ability
-from trtdeploy.calibration.amax import (
-    Calibration,
-    calibrate,
-    describe_quantization,
-    refuse_pins,
-)
+from trtdeploy.calibration.amax import calibrate
 from trtdeploy.calibration.document import CALIBRATION_NAME, save_statistics
+from trtdeploy.calibration.quantization_report import describe_quantization
 from trtdeploy.calibration.ranges import measure_ranges
+from trtdeploy.calibration.summary import Calibration
 from trtdeploy.config.loading import ResolvedProfile, load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_shapes
 from trtdeploy.core.errors import InputError, ModelFileError, UsageError
@@ -45,6 +42,7 @@ from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.model_inputs import describe_inputs
 from trtdeploy.graph.saving import save_model
 from trtdeploy.parity.request import ParityRequest, SessionOpener
+from trtdeploy.precision.pins import refuse_pins
 from trtdeploy.precision.typed_model import apply_recipe
 from trtdeploy.precision.typing_options import TypingOptions
 from trtdeploy.precision.typing_source import TypingSource

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trtdeploy.calibration.summary import CalibrationSummary
+from trtdeploy.calibration.summary import Calibration, CalibrationSummary
+from trtdeploy.core.ranges import OptimizationProfile
+from trtdeploy.precision.audit.auditing import audit_quantization
 from trtdeploy.precision.audit.report import QuantizationAudit
 from trtdeploy.precision.quantization.plan import LayerDecision
+from trtdeploy.precision.typed_model import TypedModel
 
 
 @dataclass(frozen=True)
@@ -45,3 +48,27 @@ class QuantizationReport:
             return None
         found = self.calibration.tensors.items()
         return {name: each.amax for name, each in found if each.amax is not None}
+
+
+def describe_quantization(
+    typed: TypedModel, sizes: OptimizationProfile, calibration: Calibration | None
+) -> QuantizationReport | None:
+    """Return what a report says about quantization; None when nothing is quantized.
+
+    Args:
+        typed: What the recipe made of the model.
+        sizes: The usual ones decide the shares of work.
+        calibration: Of this build; None for a pre-quantized model.
+    """
+    plan = typed.quantization
+    if plan is None and not typed.plan.quantized:
+        return None
+    layers = plan.layers if plan is not None else {}
+    kinds = {decision.quantized for decision in layers.values() if decision.quantized is not None}
+    return QuantizationReport(
+        kind=" and ".join(sorted(kinds)) or "none",
+        decisions=layers,
+        notes=plan.notes if plan is not None else (),
+        audit=audit_quantization(typed.model, sizes.opt_shapes),
+        calibration=None if calibration is None else calibration.summarize(),
+    )

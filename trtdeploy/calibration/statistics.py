@@ -64,11 +64,6 @@ class CalibrationStatistics:
         """True when any samples were made up: scales prove nothing then."""
         return any(data.is_synthetic for data in self.data)
 
-    @property
-    def always_zero(self) -> tuple[str, ...]:
-        """Tensors without a value other than zero; their amax is 1."""
-        return tuple(name for name, found in self.histograms.items() if found.largest == 0.0)
-
     def compute_amax(self, methods: MethodChoice, kind: QuantizedType = INT8) -> dict[str, float]:
         """Return the amax of each tensor: finite, above 0, at most the largest magnitude.
 

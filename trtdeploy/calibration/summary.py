@@ -1,4 +1,4 @@
-"""What reports say of a calibration: where each tensor is clipped, and on what data."""
+"""What came of a calibration, and what reports say of it."""
 
 from __future__ import annotations
 
@@ -61,27 +61,36 @@ class CalibrationSummary:
         return tuple(text for data in self.data for text in data.skipped)
 
 
-def summarize_calibration(
-    statistics: CalibrationStatistics, methods: MethodChoice, amax: Mapping[str, float]
-) -> CalibrationSummary:
-    """Return what a report says of a calibration.
+@dataclass(frozen=True)
+class Calibration:
+    """The amax of each quantized value, and where it comes from.
 
-    Args:
+    Attributes:
         statistics: What the samples showed.
         methods: How amax follows from it.
-        amax: By value name.
+        amax: Largest magnitude kept, by value name.
     """
-    found = statistics.histograms
-    return CalibrationSummary(
-        method=methods.default,
-        by_tensor=methods.by_tensor,
-        percentile=methods.percentile,
-        data=statistics.data,
-        tensors={
-            name: TensorRange(
-                kept, found[name].largest, methods.find_method(name), found[name].is_one_sided
-            )
-            for name, kept in amax.items()
-        },
-        notes=statistics.notes,
-    )
+
+    statistics: CalibrationStatistics
+    methods: MethodChoice
+    amax: Mapping[str, float]
+
+    def summarize(self) -> CalibrationSummary:
+        """Return what a report says of it."""
+        found = self.statistics.histograms
+        return CalibrationSummary(
+            method=self.methods.default,
+            by_tensor=self.methods.by_tensor,
+            percentile=self.methods.percentile,
+            data=self.statistics.data,
+            tensors={
+                name: TensorRange(
+                    amax,
+                    found[name].largest,
+                    self.methods.find_method(name),
+                    found[name].is_one_sided,
+                )
+                for name, amax in self.amax.items()
+            },
+            notes=self.statistics.notes,
+        )

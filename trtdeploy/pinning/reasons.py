@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from trtdeploy.calibration.amax import Calibration
 from trtdeploy.calibration.density import Floats, MagnitudeDensity
 from trtdeploy.calibration.histogram import MagnitudeHistogram, find_bins
 from trtdeploy.calibration.percentile import find_percentile
 from trtdeploy.calibration.squared_error import list_levels
+from trtdeploy.calibration.summary import Calibration
 from trtdeploy.core.number_formats import INT8, QuantizedType
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel

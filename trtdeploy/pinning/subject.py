@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from trtdeploy.calibration.amax import Calibration, run_calibration
+from trtdeploy.calibration.amax import run_calibration
 from trtdeploy.calibration.ranges import measure_ranges
+from trtdeploy.calibration.summary import Calibration
 from trtdeploy.core.steps import StepRunner
 from trtdeploy.graph.hashing import hash_model
 from trtdeploy.graph.index import build_index

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from trtdeploy.core.errors import UsageError
+from trtdeploy.config.device import DeviceSpec
+from trtdeploy.core.errors import NotPossibleError, UsageError
 from trtdeploy.core.names import suggest_name
 from trtdeploy.core.number_formats import QUANTIZED_TYPES, QuantizedType
 from trtdeploy.graph.export_facts import read_pins
@@ -94,9 +95,19 @@ def find_pinned(pins: Sequence[str], index: ModelIndex) -> dict[str, Pin]:
     return found
 
 
-def only_precision(pinned: Mapping[str, Pin], precision: str) -> Iterable[tuple[str, Pin]]:
-    """Return the nodes, and their pins, that are pinned to one precision."""
-    return [(name, pin) for name, pin in pinned.items() if pin.precision == precision]
+def refuse_pins(pins: Sequence[str], device: DeviceSpec) -> None:
+    """Refuse pins to an 8-bit type that the device does not compute in.
+
+    Raises:
+        NotPossibleError: Names pin, type and device.
+    """
+    for pin in map(parse_pin, pins):
+        need = None if pin.kind is None else pin.kind.name.partition("-")[0]
+        if need is not None and need not in device.precisions:
+            raise NotPossibleError(
+                f"the pin {pin.text!r} asks for {need.upper()}, which {device.title} does not have",
+                hint=f"It has {', '.join(device.precisions)}.",
+            )
 
 
 def _suggest(pin: Pin, nodes: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ from trtdeploy.graph.index import ModelIndex, build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.precision.plan import NodeDecision, PrecisionPlan
 from trtdeploy.precision.planning import plan_precision
-from trtdeploy.precision.quantization.insertion import InsertQuantizationPass
+from trtdeploy.precision.quantization.insertion import insert_quantization
 from trtdeploy.precision.quantization.layers import find_layers
 from trtdeploy.precision.quantization.plan import LayerDecision, QuantizationPlan
 from trtdeploy.precision.quantization.planning import plan_quantization
@@ -20,7 +20,7 @@ from trtdeploy.precision.quantization.preparation import (
 )
 from trtdeploy.precision.quantization.prequantized import find_prequantized_layers, has_pairs
 from trtdeploy.precision.typing_options import TypingOptions
-from trtdeploy.precision.typing_pass import ApplyPrecisionPass
+from trtdeploy.precision.typing_pass import apply_precision
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def apply_recipe(model: OnnxModel, options: TypingOptions) -> TypedModel:
     plan = plan_precision(index, recipe, pins=options.pins, ranges=options.ranges)
     plan = replace(plan, quantized=_describe_quantized(index, quantization))
     if not recipe.weak:
-        ApplyPrecisionPass(plan, keep_io=options.io == "keep").rewrite(index)
+        apply_precision(index, plan, keep_io=options.io == "keep")
     return TypedModel(typed, plan, quantization)
 
 
@@ -77,7 +77,7 @@ def _quantize(model: OnnxModel, options: TypingOptions) -> QuantizationPlan:
             f"recipe {recipe.name} needs a calibration: the ranges of {len(plan.measured)} values",
             hint="Give samples with --calib, the way --data takes them.",
         )
-    return InsertQuantizationPass(plan, options.amax)(model)
+    return insert_quantization(model, plan, options.amax)
 
 
 def _describe_quantized(

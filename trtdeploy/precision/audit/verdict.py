@@ -36,14 +36,6 @@ class Shares:
     layers: float
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """The sentence, and the answer in it; None when nothing is quantized."""
-
-    sentence: str
-    is_probably_faster: bool | None
-
-
 def measure_shares(layers: Sequence[LayerAudit]) -> Shares:
     """Return the shares of work, weight bytes and layers that run in 8 bits."""
     known = [layer for layer in layers if layer.flops is not None]
@@ -61,20 +53,25 @@ def measure_shares(layers: Sequence[LayerAudit]) -> Shares:
 
 
 def judge_audit(
-    layers: Sequence[LayerAudit], obstacles: Sequence[Obstacle], conversions: int
-) -> Verdict:
-    """Return what to expect of the engine, with the figures that say so."""
-    shares = measure_shares(layers)
+    layers: Sequence[LayerAudit],
+    obstacles: Sequence[Obstacle],
+    conversions: int,
+    shares: Shares,
+) -> tuple[str, bool | None]:
+    """Return what to expect of the engine in a sentence, and whether it is probably faster.
+
+    That is None when nothing is quantized.
+    """
     quantized = [layer for layer in layers if layer.is_quantized]
     if not any(layer.touched for layer in layers):
-        return Verdict("No layer is quantized.", None)
+        return "No layer is quantized.", None
     types = _name_types(quantized)
     work = _describe_share(shares)
     reasons = _find_reasons(layers, obstacles, conversions, shares)
     if reasons:
         text = "; ".join(reasons)
-        return Verdict(f"This will probably not be faster than FP16, because {text}.", False)
-    return Verdict(f"Most of the work ({work}) runs in {types}.", True)
+        return f"This will probably not be faster than FP16, because {text}.", False
+    return f"Most of the work ({work}) runs in {types}.", True
 
 
 def _find_reasons(

@@ -1,4 +1,4 @@
-"""InsertQuantizationPass: write a plan's Q/DQ nodes and 8-bit weights into a model."""
+"""Writing a plan's Q/DQ nodes and 8-bit weights into a model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from trtdeploy.precision.quantization.scales import compute_scales
 from trtdeploy.precision.quantization.weights import measure_weight_amax, store_quantized
 
 
-class InsertQuantizationPass:
+def insert_quantization(
+    model: OnnxModel, plan: QuantizationPlan, amax: Mapping[str, float]
+) -> QuantizationPlan:
     """Put Q/DQ pairs on the operands of a plan, and store its weights in 8 bits.
 
     Before::
@@ -37,31 +39,28 @@ class InsertQuantizationPass:
     Zero points are always written, and always 0; FP8 saturates, as QuantizeLinear does by default.
     Ensures: every scale is positive, finite, and a number of ``plan.scale_dtype``. Names of values,
     nodes and outputs stay; new ones are called after what they quantize.
+
+    Args:
+        model: The model that was planned; it is rewritten in place.
+        plan: Where pairs and 8-bit weights go.
+        amax: Largest magnitude kept of each value in ``plan.measured``.
+
+    Returns:
+        The plan with its scales resolved (see ``resolve_scales``).
+
+    Raises:
+        InputError: A value has no amax: the calibration belongs to another model.
     """
-
-    def __init__(self, plan: QuantizationPlan, amax: Mapping[str, float]) -> None:
-        self.plan = plan
-        self.amax = amax
-
-    def __call__(self, model: OnnxModel) -> QuantizationPlan:
-        """Rewrite ``model`` in place; it must be the model that was planned.
-
-        Returns:
-            The plan as resolved by ``amax`` (see ``resolve_scales``).
-
-        Raises:
-            InputError: A value has no amax: the calibration belongs to another model.
-        """
-        index = build_index(model)
-        resolved = resolve_scales(index, self.plan, self.amax)
-        if not resolved.is_empty:
-            _Insertion(index, resolved, self.amax).run()
-            DropUnusedConstantsPass()(model)
-        return resolved
+    index = build_index(model)
+    resolved = resolve_scales(index, plan, amax)
+    if not resolved.is_empty:
+        _Insertion(index, resolved, amax).run()
+        DropUnusedConstantsPass()(model)
+    return resolved
 
 
 class _Insertion:
-    """One run of the pass: makes each constant and each pair once."""
+    """One run: makes each constant and each pair once."""
 
     def __init__(
         self, index: ModelIndex, plan: QuantizationPlan, amax: Mapping[str, float]
