@@ -38,10 +38,7 @@ def parse_histogram(
 ) -> MagnitudeHistogram:
     """Return the histogram that ``format_counts`` described.
 
-    Args:
-        first_bin: Bin of the first count.
-        text: The counts.
-        limits: Smallest and largest value; None when there is none.
+    ``limits`` are the smallest and the largest value, None when there is none.
 
     Raises:
         ValueError: The text is damaged, or contradicts the limits; says how.

@@ -22,8 +22,8 @@ from trtdeploy.core.number_formats import FP8_E4M3, INT8, QuantizedType
 DEFAULT_METHODS = {INT8.name: "entropy", FP8_E4M3.name: "minmax"}
 """By 8-bit type, where nobody names one (docs/quantization-accuracy.md compares them). FP8 gains
 nothing from clipping: its error is relative. For INT8, entropy is best or within 2 dB of the best
-SQNR on each of four networks, where any other fell 4 to 11 dB behind on one: ResNet-50, MobileNetV3,
-YOLOv8n, PP-OCRv6 detection, 16 made-up images."""
+SQNR on each of four networks, where any other fell 4 to 11 dB behind on one: ResNet-50,
+MobileNetV3, YOLOv8n, PP-OCRv6 detection, 16 made-up images."""
 AMAX_OF_NOTHING = 1.0
 """Of a tensor that is always zero: any scale stores it exactly, and 1 disturbs no arithmetic."""
 
@@ -36,7 +36,7 @@ class MethodChoice:
         default: For tensors that no pattern matches.
         by_tensor: Pattern and method; the first pattern that matches a tensor's name decides.
             ``*``, ``?`` and ``[...]`` are wildcards; an exact name always matches itself.
-        percentile: Percentile of the method of that name.
+        percentile: Share of the magnitudes that ``percentile`` keeps.
 
     Raises:
         UsageError: There is no such method or percentile.
@@ -98,7 +98,7 @@ def find_amax(
         kind: What the tensor is quantized to. ``entropy`` is about levels of equal width, those of
             integers: the levels of FP8 narrow towards zero as amax does, so clipping only
             loses, and the largest magnitude is returned.
-        percentile: For the method of that name.
+        percentile: Share of the magnitudes that ``percentile`` keeps.
 
     Returns:
         Finite and above 0; at most the largest magnitude. 1.0 when no value differs from zero.

@@ -29,7 +29,7 @@ def find_least_squared_error(histogram: MagnitudeHistogram, kind: QuantizedType)
 
     Args:
         histogram: At least one of its values is not zero.
-        kind: Its levels.
+        kind: The 8-bit type.
 
     Returns:
         Above 0, at most the largest magnitude.

@@ -33,7 +33,7 @@ class CalibrationSummary:
     Attributes:
         method: For tensors that no pattern matches.
         by_tensor: Pattern and method of the others.
-        percentile: Of the method of that name.
+        percentile: Share of the magnitudes that ``percentile`` keeps.
         data: What was run.
         tensors: In graph order.
         notes: What a person should know.

@@ -23,7 +23,6 @@ class Pin:
     """One wish of the user.
 
     Attributes:
-        text: As typed.
         pattern: A node name, with ``*``, ``?`` and ``[...]`` as wildcards, or ``op:Softmax``.
         precision: One of ``PIN_PRECISIONS``.
     """
@@ -53,9 +52,7 @@ class Pin:
 def parse_pin(text: str, names: Collection[str] = ()) -> Pin:
     """Read ``PATTERN`` (FP32) or ``PRECISION:PATTERN``.
 
-    Args:
-        text: As typed.
-        names: Node names of the model: text that is one of them is that node, colons included.
+    Text that is one of ``names``, the model's nodes, is that node, colons included.
     """
     precision, colon, pattern = text.partition(":")
     if text not in names and colon and precision in PIN_PRECISIONS:

@@ -49,9 +49,7 @@ class TypingSource:
 
     Attributes:
         request: Holds the samples.
-        profile: The deploy profile.
         options: Its recipe and pins; nothing measured yet.
-        model: As loaded.
         sizes: The usual ones are run.
     """
 

@@ -39,13 +39,13 @@ class Shares:
 def measure_shares(layers: Sequence[LayerAudit]) -> Shares:
     """Return the shares of work, weight bytes and layers that run in 8 bits."""
     known = [layer for layer in layers if layer.flops is not None]
+    narrow = [layer for layer in known if layer.is_quantized]
     return Shares(
         flops=_divide(
-            sum(layer.flops or 0 for layer in known if layer.is_quantized),
-            sum(layer.flops or 0 for layer in known),
+            sum(layer.flops or 0 for layer in narrow), sum(layer.flops or 0 for layer in known)
         ),
         weight_bytes=_divide(
-            sum(layer.weight_bytes or 0 for layer in known if layer.is_quantized),
+            sum(layer.weight_bytes or 0 for layer in narrow),
             sum(layer.weight_bytes or 0 for layer in known),
         ),
         layers=_divide(sum(layer.is_quantized for layer in layers), len(layers)) or 0.0,
@@ -65,13 +65,12 @@ def judge_audit(
     quantized = [layer for layer in layers if layer.is_quantized]
     if not any(layer.touched for layer in layers):
         return "No layer is quantized.", None
-    types = _name_types(quantized)
-    work = _describe_share(shares)
     reasons = _find_reasons(layers, obstacles, conversions, shares)
     if reasons:
         text = "; ".join(reasons)
         return f"This will probably not be faster than FP16, because {text}.", False
-    return f"Most of the work ({work}) runs in {types}.", True
+    types = " and ".join(sorted({layer.runs_in.upper() for layer in quantized}))
+    return f"Most of the work ({_describe_share(shares)}) runs in {types}.", True
 
 
 def _find_reasons(
@@ -128,10 +127,6 @@ def _describe_main_obstacle(layers: Sequence[LayerAudit]) -> str:
     count = len(nodes[kind])
     rest = f" and {count - 1} more" if count > 1 else ""
     return f": {ObstacleKind(kind).title} ({nodes[kind][0]!r}{rest})"
-
-
-def _name_types(quantized: Sequence[LayerAudit]) -> str:
-    return " and ".join(sorted({layer.runs_in.upper() for layer in quantized}))
 
 
 def _describe_share(shares: Shares) -> str:

@@ -35,14 +35,7 @@ class LayerDecision:
 
 @dataclass(frozen=True)
 class _QuantizedInput:
-    """What a node reads in 8 bits.
-
-    Attributes:
-        node: Name of the reading node.
-        slot: Which of its inputs.
-        tensor: The value or initializer, as named in the model that was planned.
-        kind: The 8-bit type.
-    """
+    """What a node reads in 8 bits: ``tensor`` is named as in the model that was planned."""
 
     node: str
     slot: int
