@@ -262,7 +262,7 @@ def make_calibration(tensors: int = 12, **facts: Any) -> dict[str, Any]:
         "notes": ["'/model.2/out' is always zero"], "data": [make_data()],
         "tensors": {
             f"/model.{i}/out": {
-                "threshold": 2.0 if i else 0.4, "amax": 4.0, "method": "entropy",
+                "amax": 2.0 if i else 0.4, "largest": 4.0, "method": "entropy",
                 "one_sided": i % 2 == 0,
             }
             for i in range(tensors)

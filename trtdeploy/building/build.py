@@ -23,14 +23,11 @@ from trtdeploy.building.reproduce import render_reproduce_script
 from trtdeploy.building.request import BuildRequest
 from trtdeploy.building.result import ENGINE, PREPARED, BuildResult
 from trtdeploy.building.target import CompileAbility, judge_ability
-from trtdeploy.calibration.amax import (
-    Calibration,
-    calibrate,
-    describe_quantization,
-    refuse_pins,
-)
+from trtdeploy.calibration.amax import calibrate
 from trtdeploy.calibration.document import CALIBRATION_NAME, save_statistics
+from trtdeploy.calibration.quantization_report import describe_quantization
 from trtdeploy.calibration.ranges import measure_ranges
+from trtdeploy.calibration.summary import Calibration
 from trtdeploy.config.loading import ResolvedProfile, load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_shapes
 from trtdeploy.core.errors import InputError, ModelFileError, UsageError
@@ -44,6 +41,7 @@ from trtdeploy.graph.model_inputs import describe_inputs
 from trtdeploy.graph.saving import save_model
 from trtdeploy.parity.request import ParityRequest, SessionOpener
 from trtdeploy.parity.result import SkippedParity
+from trtdeploy.precision.pins import refuse_pins
 from trtdeploy.precision.typed_model import apply_recipe
 from trtdeploy.precision.typing_options import TypingOptions
 from trtdeploy.precision.typing_source import TypingSource
@@ -74,7 +72,7 @@ class _Inputs:
 
     @property
     def typing(self) -> TypingSource:
-        """What ranges and thresholds are measured with."""
+        """What ranges and amax are measured with."""
         return TypingSource(
             self.request, self.resolved.profile, self.options, self.model, self.profiles[0]
         )
@@ -265,7 +263,7 @@ def _prepare(
     """Write the typed model; return the manifest of a folder that is ready to be compiled."""
     with steps.run("type") as step:
         ranges = measure_ranges(inputs.typing)
-        amax = None if calibration is None else calibration.thresholds
+        amax = None if calibration is None else calibration.amax
         typed = apply_recipe(inputs.model, replace(inputs.options, ranges=ranges, amax=amax))
         path = folder / MODEL_NAME
         save_model(typed.model, path)

@@ -81,9 +81,9 @@ class Manifest(BuildReport):
         return (self.typed_model,) if self.engine is None else (self.typed_model, self.engine)
 
     @property
-    def thresholds(self) -> dict[str, float] | None:
+    def amax(self) -> dict[str, float] | None:
         """Where values were clipped, by name; None when nothing was calibrated."""
-        return None if self.quantization is None else self.quantization.thresholds
+        return None if self.quantization is None else self.quantization.amax
 
 
 @dataclass(frozen=True)

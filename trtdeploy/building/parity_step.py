@@ -88,7 +88,7 @@ def request_folder_parity(
         reference,
         load_model(built.path / manifest.typed_model.file),
         profile,
-        TypingOptions.from_profile(profile, manifest.pins, manifest.thresholds),
+        TypingOptions.from_profile(profile, manifest.pins, manifest.amax),
         manifest.optimization_profiles,
     )
     if open_engine is None or not is_device_here(manifest.profile, manifest.status):

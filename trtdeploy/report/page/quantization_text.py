@@ -21,8 +21,8 @@ def list_quantization_facts(section: QuantizationReport) -> Iterator[tuple[str, 
     yield "expected speed", answer + audit.verdict
     if section.calibration is not None:
         yield "calibrated", describe_calibration(section.calibration)
-    elif section.is_brought:
-        yield "calibrated", "by who made the model: it brought its own Q/DQ pairs"
+    elif section.is_prequantized:
+        yield "calibrated", "by who made the model: it is pre-quantized"
 
 
 def list_obstacle_texts(section: QuantizationReport) -> list[str]:
