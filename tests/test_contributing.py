@@ -18,7 +18,7 @@ from tests.contract.regenerate_api import DISTRIBUTIONS
 from tests.report import fabricated
 from trtdeploy.backends.compiler.compile_request import CompileRequest
 from trtdeploy.building.compiling import make_compile_request
-from trtdeploy.building.manifest import Manifest, load_manifest
+from trtdeploy.building.manifest import BuiltFolder, Manifest, load_folder
 from trtdeploy.building.request import BuildRequest
 from trtdeploy.cli.app import app
 from trtdeploy.config.deploy_profile import BuildSection
@@ -170,7 +170,7 @@ def manifest(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
         check_parity=False,
     )
     trtdeploy.build(request)
-    return load_manifest(folder / "out")
+    return load_folder(folder / "out").manifest
 
 
 @pytest.mark.parametrize("name", BuildSection.model_fields)
@@ -178,7 +178,7 @@ def test_an_option_reaches_the_compiler_process(name: str, manifest: Manifest) -
     section = choose_option(name)
     profile = manifest.profile.profile.model_copy(update={"build": section})
     changed = replace(manifest, profile=replace(manifest.profile, profile=profile))
-    request = make_compile_request(Path(), changed)
+    request = make_compile_request(BuiltFolder(Path(), changed))
     options = CompileRequest.from_json(request.to_json()).options
     wanted = getattr(section, name)
     if name == "compute_capabilities":
