@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import Annotated, Any
@@ -290,6 +290,10 @@ class ParityReport:
         """Return ``max``, or ``large max`` where there are several optimization profiles."""
         prefix = f"{point.optimization_profile} " if self._has_several_profiles else ""
         return prefix + point.point
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, as ``report.json`` has it under ``parity``."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)
