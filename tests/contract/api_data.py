@@ -7,23 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Final, TypedDict, cast
 
+from .regenerate_api import DISTRIBUTIONS
+
 DATA_FILE: Final = Path(__file__).with_name("trt_api_by_version.json.gz")
-VERSIONS: Final = (
-    "8.6.1",
-    "10.0.1",
-    "10.3.0",
-    "10.7.0",
-    "10.8.0.43",
-    "10.13.3.9",
-    "10.14.1.48.post1",
-    "10.16.1.11",
-    "11.0.0.114",
-    "11.1.0.106",
-    "11.2.1.2",
-    "11.3.0.99",
-    "11.4.0.106",
-    "rtx-1.7.1.116",
-)
+VERSIONS: Final = tuple(DISTRIBUTIONS)
+"""Oldest first; TensorRT-RTX last."""
 
 
 class PropertyApi(TypedDict):

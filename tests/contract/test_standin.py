@@ -8,7 +8,7 @@ import pytest
 
 from .api_data import VERSIONS, load_api
 from .argument_type import PLAIN, split_generic
-from .regenerate_api import DISTRIBUTIONS, save_api
+from .regenerate_api import load_shipped, save_api
 from .signature import parse_signature
 from .standin import (
     LayerContent,
@@ -56,8 +56,8 @@ def iterate_types(version: str) -> Iterator[str]:
             yield types["set"] or "object"
 
 
-def test_every_version_is_regenerable() -> None:
-    assert tuple(DISTRIBUTIONS) == VERSIONS
+def test_every_version_is_recorded() -> None:
+    assert tuple(load_shipped()) == VERSIONS, "run python tests/contract/regenerate_api.py"
 
 
 def test_saved_file_depends_on_content_only(tmp_path: Any) -> None:

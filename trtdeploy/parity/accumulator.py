@@ -10,13 +10,7 @@ from trtdeploy.core.arrays import Array, FloatArray
 from trtdeploy.parity.chunks import iterate_chunks, iterate_rows
 from trtdeploy.parity.counts import ExactCount, FinitenessCount
 from trtdeploy.parity.exactness import find_family
-from trtdeploy.parity.metrics import (
-    CloseCount,
-    ErrorSums,
-    cosine_similarity,
-    relative_l2,
-    sqnr_db,
-)
+from trtdeploy.parity.metrics import CloseCount, ErrorSums
 from trtdeploy.parity.ranking import RankingSums
 from trtdeploy.parity.result import OutputMetrics, Tolerance
 from trtdeploy.parity.slices import SliceSums
@@ -108,43 +102,23 @@ class OutputAccumulator:
 
     def finish(self) -> OutputMetrics:
         """Return the figures over everything that was added."""
-        errors, exact, finiteness = self._errors, self._exact, self._finiteness
-        counts, edges = errors.to_histogram()
-        has_errors = errors.elements > 0
+        errors = self._errors
         negligible = errors.elements * (_NEGLIGIBLE * errors.reference_amax) ** 2
         balances = [_measure_balance(s[:, :, 0], negligible) for _, s in self._slices.read()]
-        return OutputMetrics(
+        metrics = OutputMetrics(
             shape=self._shape or (),
             reference_dtype=self._dtypes[0],
             candidate_dtype=self._dtypes[1],
-            reference_amax=errors.reference_amax if has_errors else None,
-            max_abs_error=errors.max_abs if has_errors else exact.largest_gap,
-            mean_abs_error=errors.abs_total / errors.elements if has_errors else None,
-            relative_l2=relative_l2(errors.error_squares, errors.reference_squares),
-            cosine=cosine_similarity(
-                errors.product, errors.reference_squares, errors.candidate_squares
-            ),
-            sqnr_db=sqnr_db(errors.error_squares, errors.reference_squares),
             allclose_fraction=self._close.measure_fraction(
                 find_atol(self._tolerance, errors.reference_amax)
             ),
-            equal_fraction=exact.fraction,
-            top1_agreement=self._ranking.top1_agreement,
-            top5_agreement=self._ranking.top5_agreement,
-            argmax_flips=self._ranking.flips,
-            largest_flip_gap=self._ranking.largest_gap if self._ranking.flips else None,
-            tied_rows=self._ranking.ties,
-            nonfinite_reference=finiteness.reference,
-            nonfinite_candidate=finiteness.candidate,
-            histogram=counts,
-            histogram_edges=edges,
-            elements=finiteness.elements + exact.elements,
             candidate_shape=self._other_shape,
             balanced_relative_l2=max(balances, default=None),
-            nonfinite_only_candidate=finiteness.only_candidate,
-            nonfinite_agreeing=finiteness.agreeing,
-            largest_tie_gap=self._ranking.largest_tie if self._ranking.ties else None,
         )
+        metrics = self._exact.fill_in(metrics)
+        metrics = errors.fill_in(metrics)  # whose largest error counts where there are floats
+        metrics = self._finiteness.fill_in(metrics)
+        return self._ranking.fill_in(metrics)
 
 
 def find_atol(tolerance: Tolerance, reference_amax: float) -> float:

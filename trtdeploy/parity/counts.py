@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from trtdeploy.core.arrays import Array, FloatArray
 from trtdeploy.parity.exactness import find_equal, find_family, measure_largest_gap
+from trtdeploy.parity.result import OutputMetrics
 
 
 class FinitenessCount:
@@ -42,6 +45,17 @@ class FinitenessCount:
             self.agreeing += int(np.count_nonzero(same))
         return both
 
+    def fill_in(self, metrics: OutputMetrics) -> OutputMetrics:
+        """Return ``metrics`` with these counts."""
+        return replace(
+            metrics,
+            nonfinite_reference=self.reference,
+            nonfinite_candidate=self.candidate,
+            nonfinite_only_candidate=self.only_candidate,
+            nonfinite_agreeing=self.agreeing,
+            elements=metrics.elements + self.elements,
+        )
+
 
 class ExactCount:
     """Equality of integers, booleans and text.
@@ -72,3 +86,12 @@ class ExactCount:
     def largest_gap(self) -> float | None:
         """Largest difference of integers; None for booleans and text."""
         return None if self._gap is None else float(self._gap)
+
+    def fill_in(self, metrics: OutputMetrics) -> OutputMetrics:
+        """Return ``metrics`` with these counts."""
+        return replace(
+            metrics,
+            equal_fraction=self.fraction,
+            max_abs_error=self.largest_gap,
+            elements=metrics.elements + self.elements,
+        )

@@ -21,12 +21,13 @@ relative error on a zero vector, the cosine with one, the SQNR without an error.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from trtdeploy.core.arrays import FloatArray
+from trtdeploy.parity.result import OutputMetrics
 
 FIRST_DECADE, LAST_DECADE = -20, 40
 """Errors below 1e-20 or from 1e40 on are counted in the outermost decade."""
@@ -96,6 +97,24 @@ class ErrorSums:
         self.product += _sum_products(reference, candidate)
         self.reference_amax = max(self.reference_amax, float(np.abs(reference).max()))
         self.decades += _count_decades(error)
+
+    def fill_in(self, metrics: OutputMetrics) -> OutputMetrics:
+        """Return ``metrics`` with the figures of these sums; unchanged when nothing was added."""
+        if self.elements == 0:
+            return metrics
+        squares = self.error_squares, self.reference_squares
+        counts, edges = self.to_histogram()
+        return replace(
+            metrics,
+            reference_amax=self.reference_amax,
+            max_abs_error=self.max_abs,
+            mean_abs_error=self.abs_total / self.elements,
+            relative_l2=relative_l2(*squares),
+            cosine=cosine_similarity(self.product, self.reference_squares, self.candidate_squares),
+            sqnr_db=sqnr_db(*squares),
+            histogram=counts,
+            histogram_edges=edges,
+        )
 
     def to_histogram(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return counts and edges (exponents of ten) of the decades that hold an error."""

@@ -10,12 +10,13 @@ in O. Russakovsky et al., ImageNet Large Scale Visual Recognition Challenge, IJC
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from trtdeploy.core.arrays import FloatArray
+from trtdeploy.parity.result import OutputMetrics
 
 TOP = 5
 
@@ -74,6 +75,18 @@ class RankingSums:
     def top5_agreement(self) -> float | None:
         """Mean top-5 overlap; None without rows of more than five classes."""
         return self.overlap / self.overlap_rows if self.overlap_rows else None
+
+    def fill_in(self, metrics: OutputMetrics) -> OutputMetrics:
+        """Return ``metrics`` with the figures of these rows."""
+        return replace(
+            metrics,
+            top1_agreement=self.top1_agreement,
+            top5_agreement=self.top5_agreement,
+            argmax_flips=self.flips,
+            largest_flip_gap=self.largest_gap if self.flips else None,
+            tied_rows=self.ties,
+            largest_tie_gap=self.largest_tie if self.ties else None,
+        )
 
 
 def _measure_overlap(

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from trtdeploy.parity.result import ParityReport, TaskMetric, Verdict
 from trtdeploy.report.comparison import Comparison, list_comparisons
 from trtdeploy.report.document import BuildReport
+from trtdeploy.report.figures import FIGURES
 from trtdeploy.report.number_text import count_noun, format_figure, format_seconds, shorten
 from trtdeploy.report.outcome import judge_report
 from trtdeploy.report.page.build_view import describe_engine, describe_precision
@@ -21,7 +22,6 @@ _MOST_ROWS = 60
 _MOST_REASONS = 12
 _MOST_OBSTACLES = 4
 _WORDS = {Verdict.PASS: "pass", Verdict.SUSPECT: "SUSPECT", Verdict.FAIL: "FAIL"}
-_HEADER = ("point", "output", "rel. L2", "allowed", "noise", "")
 _NAME_COLUMNS = 2
 _FACT_COLUMN = 11
 _MOST_CHARACTERS = 1000
@@ -91,7 +91,9 @@ def _render_parity(parity: ParityReport) -> Iterator[str]:
     if len(entries) > _MOST_ROWS:
         shown = sorted(entries, key=lambda entry: -entry.severity)[:_MOST_ROWS]
     if shown:
-        yield from _render_table([_HEADER, *map(_make_row, shown)])
+        titles = (figure.console for figure in FIGURES if figure.console)
+        header = ("point", "output", "rel. L2", *titles, "")
+        yield from _render_table([header, *map(_make_row, shown)])
     yield from _mention_rest(len(entries) - len(shown), "comparison")
     for point in parity.points:
         if point.problem:
@@ -117,8 +119,7 @@ def _make_row(entry: Comparison) -> tuple[str, ...]:
         shorten(entry.point_name, _WIDTH),
         shorten(output.name, _WIDTH),
         format_error(output),
-        format_figure(output.tolerance.relative_l2),
-        format_figure(output.noise_floor),
+        *(figure.render(output) for figure in FIGURES if figure.console),
         _WORDS[output.verdict],
     )
 
