@@ -65,7 +65,7 @@ class Score:
         return -10.0 * math.log10(worst) if 0 < worst < math.inf else None
 
 
-class Laboratory(Protocol):
+class Evaluator(Protocol):
     """Measures a model, for as often as a search asks."""
 
     def measure(self, pinned: Sequence[Candidate]) -> Score:

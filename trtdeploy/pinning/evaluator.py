@@ -11,7 +11,7 @@ from trtdeploy.graph.saving import save_model
 from trtdeploy.parity.border import Border
 from trtdeploy.parity.task_metric import MetricAccumulator, load_task_metric
 from trtdeploy.pinning.candidate import Candidate, Score, list_nodes
-from trtdeploy.pinning.runs import KnownRuns
+from trtdeploy.pinning.runs import RecordedRuns
 from trtdeploy.pinning.subject import PinningSubject
 from trtdeploy.pinning.target import TargetJudge
 from trtdeploy.precision.emulation import emulate_model
@@ -35,7 +35,7 @@ class MetricTarget:
     max_drop: float
 
 
-class EmulationLaboratory:
+class EmulationEvaluator:
     """Runs typed models as a device would, on the CPU.
 
     Args:
@@ -50,7 +50,7 @@ class EmulationLaboratory:
         self,
         subject: PinningSubject,
         candidates: Sequence[Candidate],
-        runs: KnownRuns,
+        runs: RecordedRuns,
         judge: TargetJudge,
         metric: MetricTarget | None = None,
     ) -> None:
@@ -93,11 +93,11 @@ class EmulationLaboratory:
     def _iterate_pairs(
         self, run: Runner, metric: MetricAccumulator | None
     ) -> Iterator[tuple[Outputs, Outputs]]:
-        for known in self._runs:
-            outputs = run(known.feeds)
-            if metric is not None and known.labels is not None:
-                metric.add(outputs, known.labels)
-            yield known.reference, outputs
+        for recorded in self._runs:
+            outputs = run(recorded.feeds)
+            if metric is not None and recorded.labels is not None:
+                metric.add(outputs, recorded.labels)
+            yield recorded.reference, outputs
 
     def _measure_reference(self) -> float:
         if self._reference_value is None and self._metric is not None:

@@ -105,7 +105,7 @@ def take_compared_value(request: InputRequest) -> Answer | None:
 
 def make_length(request: InputRequest) -> Answer | None:
     """A length of sequences is that of the sequences fed."""
-    length = request.surroundings.sequence_length
+    length = request.others.sequence_length
     if not request.is_integer or not request.words & _LENGTH_WORDS or length is None:
         return None
     if len(request.shape) > _VECTOR:
@@ -119,7 +119,7 @@ def make_size(request: InputRequest) -> Answer | None:
         return None
     if request.is_float and request.words & _SCALE_WORDS:
         return np.ones(request.shape), "ones: no scaling"
-    size = request.surroundings.image_size
+    size = request.others.image_size
     if not request.words & _SIZE_WORDS or size is None or max(size) > request.largest:
         return None
     if "width" in request.words and "height" not in request.words:
