@@ -31,7 +31,7 @@ import numpy as np
 from trtdeploy.config.recipe import Recipe
 from trtdeploy.core.arrays import Array, Feeds, Outputs, Runner
 from trtdeploy.core.number_formats import Rounding
-from trtdeploy.parity.chunks import is_float
+from trtdeploy.parity.slices import is_float
 
 ASSUMED_ROUNDINGS = 64
 """Roundings on the longest path of a network when nobody counts them."""

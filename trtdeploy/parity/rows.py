@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from trtdeploy.core.arrays import Array, FloatArray, Outputs
 from trtdeploy.core.errors import UsageError
-from trtdeploy.parity.chunks import is_float
-from trtdeploy.parity.exactness import find_family
+from trtdeploy.parity.counts import find_family
+from trtdeploy.parity.slices import is_float
 
 ROW_BOUND = 0.05
 """Largest distance of partners: 5 % of a column's largest magnitude, 32 pixels of 640."""

@@ -16,8 +16,8 @@ import numpy as np
 
 from trtdeploy.config.recipe import Recipe
 from trtdeploy.core.arrays import Array
-from trtdeploy.parity.chunks import is_float, iterate_chunks
 from trtdeploy.parity.result import Tolerance
+from trtdeploy.parity.slices import is_float, iterate_chunks
 
 RAISE_FACTOR = 2.0
 MOST_RAISED = 5.0
