@@ -16,6 +16,7 @@ from trtdeploy.core.errors import InputError
 
 OnNonfinite = Literal["error", "skip"]
 """What becomes of a sample that holds NaN or infinity."""
+_MOST_LISTED = 12
 
 
 @dataclass(frozen=True)
@@ -189,3 +190,18 @@ def find_nonfinite(sample: Sample) -> BadSample | None:
         nans = int(np.isnan(array).sum())
         return BadSample(sample.id, name, nans, int(np.isinf(array).sum()))
     return None
+
+
+def raise_problems(problems: Sequence[str], hint: str = "") -> None:
+    """Raise one ``InputError`` that lists the problems; return when there are none.
+
+    Raises:
+        InputError: There are problems. Past a dozen they are only counted.
+    """
+    if not problems:
+        return
+    lines = list(problems[:_MOST_LISTED])
+    if len(problems) > _MOST_LISTED:
+        lines.append(f"and {len(problems) - _MOST_LISTED} more")
+    text = lines[0] if len(lines) == 1 else "\n  ".join([f"{len(problems)} problems:", *lines])
+    raise InputError(text, hint=hint)

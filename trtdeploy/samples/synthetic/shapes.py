@@ -16,7 +16,7 @@ from trtdeploy.graph.shape_inference import (
     infer_with_values,
     read_shapes,
 )
-from trtdeploy.samples.synthetic.operators import Sizes
+from trtdeploy.samples.synthetic.uses import Sizes
 
 
 def infer_sizes(
