@@ -169,8 +169,8 @@ class RankingSums:
         rows: Rows that were compared.
         flips: Rows whose arg max changed beyond a tie.
         ties: Rows that agree only because of a tie.
-        largest_gap: Largest gap of a flip.
-        largest_tie: Largest gap of a tie.
+        largest_gap: Largest gap among the flips.
+        largest_tie: Largest gap among the ties.
         overlap: Sum over rows of the top-5 overlap, 0 to 1 each.
         overlap_rows: Rows with more than five classes.
     """
@@ -188,7 +188,7 @@ class RankingSums:
 
         Args:
             reference: Scores, rows x classes, at least one class.
-            candidate: Same shape.
+            candidate: Scores of the same rows and classes.
             slack: Largest gap that counts as a tie, one per row.
         """
         every = np.arange(len(reference))

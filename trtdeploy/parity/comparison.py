@@ -44,7 +44,7 @@ class OutputComparator:
     """Compares one output over any number of samples, in memory that does not grow with them.
 
     Args:
-        name: Of the output.
+        name: Hints at the kind of output, beside its values.
         tolerance: What is allowed.
         rules: What else it is judged by.
     """

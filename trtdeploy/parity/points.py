@@ -17,7 +17,6 @@ class ParityPoint:
     """One set of input shapes to run.
 
     Attributes:
-        optimization_profile: Name of the optimization profile.
         name: ``min``, ``opt``, ``max``, ``batch 3``, or several that are the same: ``min = opt``.
         shapes: By input.
         values: Contents of shape tensors.
@@ -82,7 +81,7 @@ def find_independence_points(
     An optimization profile that does not reach that far has none.
 
     Args:
-        optimization_profiles: Of the engine.
+        optimization_profiles: One point each, where the batch may be that large.
         batch: Where the batch is; None when it is fixed.
     """
     points = []

@@ -29,7 +29,7 @@ class ParityRequest:
             expectation is typed the same way.
         optimization_profiles: Their corners are run.
         data: Samples (npz, npy, folder); None makes them up.
-        preprocessing: For images.
+        preprocessing: How images become inputs; None assumes RGB pixels times 1/255.
         on_nonfinite: What becomes of samples with NaN or infinity.
         most_samples: How many of them are run at most; None runs all.
         atol: Replaces the recipe's absolute tolerance.

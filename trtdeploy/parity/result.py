@@ -117,7 +117,7 @@ class NoiseFigure:
     Attributes:
         name: ``error``, ``slice error``, ``bias``, ``trend`` or ``expected output``.
         value: As many times what rounding does.
-        limit: Above this it is suspect.
+        limit: Above this the error is suspect.
         where: Slice of the output with the largest value, empty for the whole output.
     """
 
@@ -133,7 +133,7 @@ class NoiseComparison:
 
     Attributes:
         source: What produced the rounding error.
-        relative_l2: Its relative L2 error.
+        relative_l2: What rounding alone is off by: the noise floor.
         figures: Formulas stand in ``parity/noise_figures.py``.
         is_estimate: The rounding error was estimated from rounded inputs, not emulated: enough for
             a suspicion, not for a failure.
@@ -150,10 +150,8 @@ class OutputComparison:
     """Verdict over one output at one point.
 
     Attributes:
-        name: Of the output.
         verdict: Pass, suspect or fail.
         reasons: Why, one sentence each; also notes of a pass (ties, changed types).
-        metrics: The figures.
         tolerance: What was allowed.
         noise_floor: Relative L2 error that rounding alone explains; None when not measured.
         noise: Figures behind the noise floor.
@@ -173,7 +171,6 @@ class PointResult:
     """All outputs at one set of shapes.
 
     Attributes:
-        optimization_profile: Name of the optimization profile.
         point: ``min``, ``opt``, ``max``, ``batch 3``, ``batch independence``.
         shapes: Input shapes that were run.
         samples: How many samples were compared.
@@ -208,8 +205,6 @@ class TaskMetric:
 
     Attributes:
         name: Entry point or built-in name.
-        reference: Value of the FP32 model.
-        candidate: Value of the candidate.
         max_drop: Largest allowed fall.
         verdict: Pass or fail.
     """
@@ -227,7 +222,7 @@ class ParityReport:
 
     Attributes:
         label: ``emulated on CPU`` or ``measured on <device>``; never anything vaguer.
-        reference: File of the reference.
+        reference: File of the FP32 baseline.
         candidate: File or folder of the candidate.
         data: Where the inputs came from.
         is_synthetic: The inputs were made up.

@@ -36,7 +36,7 @@ class MatchedRows:
 
     Attributes:
         reference: Rows that have a partner.
-        candidate: Their partners.
+        candidate: Their partners, in the same order.
         missing: Rows of the reference without a partner.
         extra: Rows of the candidate without a partner.
         moved: Rows whose partner stands elsewhere.

@@ -31,7 +31,6 @@ class SliceView:
 
     Attributes:
         axis: Axis whose positions are the slices.
-        slices: Number of slices.
         segments: Number of segments, 1 when the slices cannot be cut.
         ids: ``slice * segments + segment`` of every element in row-major order; repeats itself
             for every sample of a batch.

@@ -14,7 +14,6 @@ class Candidate:
 
     Attributes:
         name: Of the node that the others belong to.
-        op_type: Its operator.
         nodes: All of them, in graph order.
         flops: Work of one run that leaves the narrow type with them; None when not known.
     """

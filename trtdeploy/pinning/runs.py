@@ -17,7 +17,6 @@ class RecordedRun:
     """One run.
 
     Attributes:
-        feeds: Of the run.
         reference: What the FP32 model returns.
         labels: For a task metric; None without one.
     """

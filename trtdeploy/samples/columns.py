@@ -69,7 +69,6 @@ class FilePlan:
     """One file whose arrays fit the model.
 
     Attributes:
-        file: The file.
         columns: One per input.
         unread: Arrays that are no input of the model.
     """

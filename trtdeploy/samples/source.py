@@ -24,7 +24,6 @@ class SampleId:
     """Where a sample came from.
 
     Attributes:
-        file: The file.
         index: Position inside the file, from 0.
     """
 
@@ -49,8 +48,6 @@ class BadSample:
     """A sample with values that are not numbers.
 
     Attributes:
-        id: The sample.
-        input: Name of the input that holds them.
         nan_count: How many are NaN.
         inf_count: How many are infinite.
     """

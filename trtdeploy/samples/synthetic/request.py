@@ -43,7 +43,6 @@ class InputRequest:
 
     Attributes:
         spec: Name, type, declared shape.
-        shape: The wanted shape.
         values: Contents that the optimization profile gives; None when it gives none.
         uses: What the model does with the values.
         others: Sizes of other inputs.

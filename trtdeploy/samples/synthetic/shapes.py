@@ -29,7 +29,7 @@ def infer_sizes(
     Works on the structure alone. What cannot be inferred is left out: never raises.
 
     Args:
-        model: The model.
+        model: Stays as it is: a copy of its structure is given sizes.
         shapes: Concrete shape of every input.
         values: Contents of the inputs that decide shapes.
     """

@@ -158,8 +158,7 @@ class Trace:
 
     Attributes:
         scope: The graph the value is named in.
-        name: The value.
-        factor: Positive.
+        factor: Positive: the order of values is kept.
         offset: Largest constant added on the way.
     """
 
