@@ -41,13 +41,7 @@ class ComparisonRules:
 
 
 class OutputComparator:
-    """Compares one output over any number of samples, in memory that does not grow with them.
-
-    Args:
-        name: Hints at the kind of output, beside its values.
-        tolerance: What is allowed.
-        rules: What else it is judged by.
-    """
+    """Compares one output over any number of samples, in memory that does not grow with them."""
 
     def __init__(self, name: str, tolerance: Tolerance, rules: ComparisonRules) -> None:
         self._name = name
@@ -59,13 +53,7 @@ class OutputComparator:
         self._variation = SampleVariation()
 
     def add(self, reference: Array, candidate: Array, outcomes: list[Array] | None = None) -> None:
-        """Add the outputs of one run.
-
-        Args:
-            reference: Of the FP32 model.
-            candidate: Of the model under test.
-            outcomes: Of the noise source, one per run of it.
-        """
+        """Add the outputs of one run; there is one outcome per run of the noise source."""
         if self._metrics is None:
             axis = find_class_axis(find_kind(self._name, reference), reference.shape)
             self._metrics = OutputAccumulator(self._tolerance, class_axis=axis)

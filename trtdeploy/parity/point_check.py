@@ -55,12 +55,7 @@ class _RowCounts:
 
 
 class PointCheck:
-    """Compares all outputs at one point; holds the outputs of one run at a time.
-
-    Args:
-        point: What is run.
-        plan: How outputs are compared.
-    """
+    """Compares all outputs at one point; holds the outputs of one run at a time."""
 
     def __init__(self, point: ParityPoint, plan: ParityPlan) -> None:
         self.samples = 0
@@ -93,13 +88,7 @@ class PointCheck:
     def compare(
         self, reference: Outputs, candidate: Outputs, outcomes: list[Outputs] | None = None
     ) -> None:
-        """Compare outputs that were run already.
-
-        Args:
-            reference: What should come out.
-            candidate: What came out.
-            outcomes: Of the noise source, one per run of it.
-        """
+        """Compare outputs that were run already; one outcome per run of the noise source."""
         for name in reference.keys() - candidate.keys():
             self._absent[name] = ", ".join(candidate)
         for name, array in reference.items():

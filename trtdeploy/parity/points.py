@@ -9,7 +9,6 @@ from trtdeploy.config.batch_layout import BatchLayout
 from trtdeploy.core.ranges import POINTS, OptimizationProfile
 
 Shapes = Mapping[str, tuple[int, ...]]
-Values = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class ParityPoint:
     optimization_profile: str
     name: str
     shapes: Shapes
-    values: Values = field(default_factory=dict)
+    values: Shapes = field(default_factory=dict)
 
 
 def find_points(
@@ -91,14 +90,9 @@ def find_independence_points(
             continue
         size = 2 * max(limits[0], 1)
         if size <= limits[1]:
-            point = with_batch(make_opt_point(entry), batch, size)
+            point = with_batch(_make_corner(entry, "opt"), batch, size)
             points.append(replace(point, name="batch independence"))
     return tuple(points)
-
-
-def make_opt_point(entry: OptimizationProfile) -> ParityPoint:
-    """Return the point ``opt``."""
-    return _make_corner(entry, "opt")
 
 
 def _make_corner(entry: OptimizationProfile, point: str) -> ParityPoint:
@@ -130,7 +124,7 @@ def _find_odd_batches(entry: OptimizationProfile, batch: BatchLayout) -> Iterato
     odd = [size for size in range(limits[0] + 1, limits[1]) if size % 2 == 1]
     # The smallest and the largest odd size stand for those between.
     for size in dict.fromkeys(odd[:1] + odd[-1:]):
-        yield with_batch(make_opt_point(entry), batch, size)
+        yield with_batch(_make_corner(entry, "opt"), batch, size)
 
 
 def _replace_axis(shape: tuple[int, ...], axis: int | None, size: int) -> tuple[int, ...]:

@@ -67,15 +67,7 @@ class ParityRequest:
         options: TypingOptions,
         optimization_profiles: tuple[OptimizationProfile, ...],
     ) -> ParityRequest:
-        """Return the check of a candidate that was made for a deploy profile.
-
-        Args:
-            reference: The FP32 model.
-            candidate: The typed model.
-            profile: Has tolerances and preprocessing.
-            options: From the same profile.
-            optimization_profiles: Resolved sizes.
-        """
+        """Return the check of a candidate, with the tolerances and preprocessing of its profile."""
         return cls(
             reference,
             candidate,

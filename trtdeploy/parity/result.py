@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
 
 logger = logging.getLogger("trtdeploy.parity")
 
@@ -249,16 +248,8 @@ class ParityReport:
             found.append(self.task_metric.verdict)
         _derive(self, worst_verdict(found))
 
-    @cached_property
-    def _has_several_profiles(self) -> bool:
-        return len({point.optimization_profile for point in self.points}) > 1
-
     def is_accepted(self, *, strict: bool = False) -> bool:
-        """Tell whether the gate lets the candidate through; see ``accept_verdict``.
-
-        Args:
-            strict: Refuse a suspicion too.
-        """
+        """Tell whether the gate lets the candidate through; see ``accept_verdict``."""
         return accept_verdict(self.verdict, strict=strict)
 
     def describe_data(self) -> str:
@@ -268,17 +259,13 @@ class ParityReport:
 
     def name_point(self, point: PointResult) -> str:
         """Return ``max``, or ``large max`` where there are several optimization profiles."""
-        prefix = f"{point.optimization_profile} " if self._has_several_profiles else ""
-        return prefix + point.point
+        several = len({each.optimization_profile for each in self.points}) > 1
+        return f"{point.optimization_profile} {point.point}" if several else point.point
 
 
 @dataclass(frozen=True)
 class SkippedParity:
-    """Parity was not checked.
-
-    Attributes:
-        skipped: Why not.
-    """
+    """Parity was not checked: why not."""
 
     skipped: str
 
@@ -287,11 +274,7 @@ def accept_verdict(verdict: Verdict, *, strict: bool) -> bool:
     """Tell whether a verdict passes the gate: the one rule of API and command line.
 
     What is within tolerance, but worse than rounding explains, passes with a warning in the log: it
-    may be a bug, and someone should look.
-
-    Args:
-        verdict: Of a whole check.
-        strict: Refuse a suspicion as well.
+    may be a bug, and someone should look. ``strict`` refuses such a suspicion.
     """
     if verdict is Verdict.SUSPECT and not strict:
         logger.warning(

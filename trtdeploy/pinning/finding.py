@@ -25,7 +25,7 @@ from trtdeploy.parity.task_metric import iterate_labelled
 from trtdeploy.parity.tolerance import make_tolerance_provider
 from trtdeploy.pinning.candidate import PinningOutcome
 from trtdeploy.pinning.candidates import join_candidates
-from trtdeploy.pinning.evaluator import EmulationEvaluator, MetricTarget
+from trtdeploy.pinning.evaluator import EmulationEvaluator
 from trtdeploy.pinning.report import PinningReport
 from trtdeploy.pinning.request import PinRequest, read_target
 from trtdeploy.pinning.runs import RecordedRuns
@@ -45,10 +45,6 @@ def find_pins(request: PinRequest, progress: ProgressCallback = ignore_progress)
     """Search for the smallest set of nodes to pin; see ``PinRequest``.
 
     Each run types, emulates and runs the model anew, one after the other, in a temporary folder.
-
-    Args:
-        request: What to look for, where.
-        progress: Told before each run.
 
     Raises:
         TrtdeployError: A file cannot be used, or the request makes no sense. A target that cannot
@@ -142,8 +138,7 @@ def _search(
         make_tolerance_provider(subject.options.recipe, atol=parity.atol, rtol=parity.rtol),
     )
     candidates = join_candidates(subject.candidates, request.most_runs - SEARCH_RUNS)
-    metric = MetricTarget(request.metric, request.max_drop) if request.metric else None
-    evaluator = EmulationEvaluator(subject, candidates, runs, judge, metric)
+    evaluator = EmulationEvaluator(subject, candidates, runs, judge, request)
     with steps.run(_STEP) as step:
         search = PinSearch(evaluator, request.most_runs, _make_observer(steps))
         op_types = {node.name: node.op_type for _, node in build_index(subject.prepared).nodes()}

@@ -45,12 +45,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class BadSample:
-    """A sample with values that are not numbers.
-
-    Attributes:
-        nan_count: How many are NaN.
-        inf_count: How many are infinite.
-    """
+    """A sample with values that are not numbers, in one of its inputs."""
 
     id: SampleId
     input: str
@@ -76,11 +71,6 @@ class Batch:
     feeds: dict[str, Array]
     samples: tuple[SampleId, ...]
     padding: int = 0
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of every feed."""
-        return {name: array.shape for name, array in self.feeds.items()}
 
 
 class SampleSource(ABC):
