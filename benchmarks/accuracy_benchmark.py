@@ -58,11 +58,11 @@ def measure_recipes(
         source = load_model(model.path)
         statistics = None if recipe.quantized is None else _calibrate(model, recipe)
         for method in methods if statistics is not None else ("",):
-            thresholds = None
+            amax = None
             if statistics is not None and recipe.quantized is not None:
                 choice = MethodChoice(method)
-                thresholds = statistics.compute_thresholds(choice, recipe.quantized)
-            typed = apply_recipe(source, TypingOptions(recipe, pins=pins, amax=thresholds))
+                amax = statistics.compute_amax(choice, recipe.quantized)
+            typed = apply_recipe(source, TypingOptions(recipe, pins=pins, amax=amax))
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "candidate.onnx"
                 save_model(typed.model, path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -91,6 +92,17 @@ def test_imports_inside_functions_count_and_those_for_types_do_not(tmp_path: Pat
     (tmp_path / "m.py").write_text(text)
     modules = {"p": tmp_path, "p.a": tmp_path, "p.b": tmp_path}
     assert list_imports(tmp_path / "m.py", modules) == {"p.b"}
+
+
+def test_the_architecture_names_what_is_there() -> None:
+    text = (PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    picture = text.split("```")[1]
+    assert rooms <= set(re.findall(r"\b[a-z]+\b", picture))
+    files = re.findall(r"`([a-z_]+/[a-z_/]*\.py)`", text)
+    missing = [name for name in files if not (PACKAGE / name).is_file()]
+    assert files
+    assert not missing
 
 
 def test_hardly_two_classes_share_their_fields() -> None:

@@ -18,8 +18,7 @@ from trtdeploy.core.steps import ProgressCallback, ignore_progress
 from trtdeploy.export.exporting import export_model
 from trtdeploy.export.request import ExportRequest
 from trtdeploy.export.result import ExportResult
-from trtdeploy.inspection.engine_files import refuse_engine
-from trtdeploy.inspection.inspecting import inspect_path
+from trtdeploy.inspection.inspecting import inspect_path, refuse_engine
 from trtdeploy.parity.checking import Observer
 from trtdeploy.parity.request import ParityRequest
 from trtdeploy.parity.result import ParityReport
@@ -70,13 +69,7 @@ def build(
     )  # fmt: skip
     refuse_engine(request.model)
     run = build_prepared if request.model.is_dir() else build_model
-    return run(request, progress, _open_engine)
-
-
-def _open_engine(folder: Path) -> Session:
-    from trtdeploy.runtime.loading import LoadRequest, load_session
-
-    return load_session(LoadRequest(folder))
+    return run(request, progress, load)
 
 
 def export_onnx(
@@ -157,9 +150,7 @@ def request_parity(
     """
     refuse_engine(Path(candidate))
     refuse_engine(Path(reference))
-    return read_parity_request(
-        Path(candidate), Path(reference), profile, overrides, shapes, _open_engine
-    )
+    return read_parity_request(Path(candidate), Path(reference), profile, overrides, shapes, load)
 
 
 def check_parity(

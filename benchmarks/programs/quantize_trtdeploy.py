@@ -39,6 +39,6 @@ statistics = calibrate_model(
         (Path(data),),
     )
 )
-typed = apply_recipe(model, TypingOptions(recipe, amax=statistics.compute_thresholds(choice)))
+typed = apply_recipe(model, TypingOptions(recipe, amax=statistics.compute_amax(choice)))
 save_model(typed.model, Path(target))
 save_statistics(statistics, Path(target).with_suffix(".json"), choice)

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from tests.runtime.folders import Folder
-from trtdeploy.building.estimate import estimate_compile_s
+from trtdeploy.building.compiling import estimate_compile_s
 
 SOURCE = "0" * 64
 COMPILED = {"name": "compile", "status": "ok", "seconds": 12.5, "detail": ""}

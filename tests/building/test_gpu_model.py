@@ -8,14 +8,14 @@ import pytest
 
 from trtdeploy.backends.cuda.local_gpu import LocalGpu
 from trtdeploy.building import compiling, parity_step, target
-from trtdeploy.building.gpu_model import (
+from trtdeploy.building.parity_step import is_device_here
+from trtdeploy.building.target import (
     explain_other_gpu,
     find_shipped_device,
     is_same_model,
+    judge_ability,
     parse_gpu_model,
 )
-from trtdeploy.building.parity_step import is_device_here
-from trtdeploy.building.target import judge_ability
 from trtdeploy.config.loading import list_devices, load_deploy_profile, load_device
 from trtdeploy.core.errors import MissingDependencyError
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from trtdeploy.calibration.entropy import LEVELS, LINEAR_BINS, MOST_CLIPPING
 from trtdeploy.calibration.histogram import MagnitudeHistogram, find_bins, find_edges
-from trtdeploy.calibration.methods import MethodChoice, find_threshold
+from trtdeploy.calibration.methods import MethodChoice, find_amax
 from trtdeploy.calibration.squared_error import list_levels
 from trtdeploy.config.calibration import CALIBRATION_METHODS
 from trtdeploy.core.errors import UsageError
@@ -65,24 +65,24 @@ def magnitudes_of(values: Any) -> Floats:
     return np.abs(np.asarray(values, np.float32)).astype(np.float64)
 
 
-def quantize(magnitudes: Floats, threshold: float, kind: QuantizedType) -> Floats:
+def quantize(magnitudes: Floats, amax: float, kind: QuantizedType) -> Floats:
     """Round to the nearest stored magnitude, one by one, and saturate."""
-    levels = list_levels(kind) / kind.max * threshold
+    levels = list_levels(kind) / kind.max * amax
     return levels[np.searchsorted((levels[1:] + levels[:-1]) / 2, magnitudes)]
 
 
-def measure_error(magnitudes: Floats, threshold: float, kind: QuantizedType) -> float:
-    return float(np.square(quantize(magnitudes, threshold, kind) - magnitudes).sum())
+def measure_error(magnitudes: Floats, amax: float, kind: QuantizedType) -> float:
+    return float(np.square(quantize(magnitudes, amax, kind) - magnitudes).sum())
 
 
 @given(SMALL)
 def test_minmax_is_exact(values: list[float]) -> None:
-    assert find_threshold(count(values), "minmax") == magnitudes_of(values).max()
+    assert find_amax(count(values), "minmax") == magnitudes_of(values).max()
 
 
 @given(SMALL, st.floats(0.01, 100))
 def test_percentile_is_the_order_statistic(values: list[float], percentile: float) -> None:
-    found = find_threshold(count(values), "percentile", percentile=percentile)
+    found = find_amax(count(values), "percentile", percentile=percentile)
     expected = np.percentile(magnitudes_of(values), percentile, method="inverted_cdf")
     tiny = 1e-37  # from here down bins are as wide as they are high
     if expected < tiny:
@@ -95,7 +95,7 @@ def test_percentile_is_the_order_statistic(values: list[float], percentile: floa
 @pytest.mark.parametrize("percentile", [50.5, 99.0, 99.99, 100.0])
 def test_percentile_of_many_values(make: Callable[[Any], Floats], percentile: float) -> None:
     values = make(np.random.default_rng(1))
-    found = find_threshold(count(values), "percentile", percentile=percentile)
+    found = find_amax(count(values), "percentile", percentile=percentile)
     expected = np.percentile(magnitudes_of(values), percentile, method="inverted_cdf")
     assert found == pytest.approx(expected, rel=0.01)
 
@@ -149,8 +149,8 @@ def measure_divergences(mass: Floats) -> list[float]:
 
 @settings(max_examples=8, deadline=None)
 @given(st.lists(st.floats(-8, 8, width=32), min_size=2, max_size=12).filter(any))
-def test_entropy_is_least_among_all_thresholds(values: list[float]) -> None:
-    found = find_threshold(count(values), "entropy")
+def test_entropy_is_least_among_all_amax(values: list[float]) -> None:
+    found = find_amax(count(values), "entropy")
     magnitudes = magnitudes_of(values)
     amax = magnitudes.max()
     place = found / amax * LINEAR_BINS
@@ -176,14 +176,14 @@ def test_entropy_of_the_values_themselves_is_no_lower(make: Callable[[Any], Floa
     mass = np.histogram(magnitudes, LINEAR_BINS, (0, magnitudes.max()))[0].astype(np.float64)
     mass[0] = mass[1]
     divergences = np.array(measure_divergences(mass))
-    found = find_threshold(count(magnitudes), "entropy")
+    found = find_amax(count(magnitudes), "entropy")
     place = round(found / magnitudes.max() * LINEAR_BINS) - LEVELS
     assert divergences[max(place - 5, 0) : place + 6].min() <= divergences.min() * 1.05
 
 
 @pytest.mark.parametrize("values", [[1, 2, 3, 4, 5, 6], [3e38, -1e38], [0.7] * 9, [0, 1, 1, 0]])
 def test_entropy_clips_nothing_of_discrete_values(values: list[float]) -> None:
-    assert find_threshold(count(values), "entropy") == np.float32(max(values))
+    assert find_amax(count(values), "entropy") == np.float32(max(values))
 
 
 @pytest.mark.parametrize(("mean", "deviation"), [(-2.0, 1.0), (-3.0, 1.5), (-6.0, 2.0)])
@@ -192,7 +192,7 @@ def test_entropy_keeps_more_than_the_negative_side(mean: float, deviation: float
     inputs = np.random.default_rng(5).normal(mean, deviation, COUNT)
     values = inputs / (1 + np.exp(-inputs))
     magnitudes = magnitudes_of(values)
-    found, amax = find_threshold(count(values), "entropy"), magnitudes.max()
+    found, amax = find_amax(count(values), "entropy"), magnitudes.max()
     assert found > -5 * values.min()
     clipping = np.square(np.maximum(magnitudes - found, 0)).sum()
     assert clipping <= MOST_CLIPPING * measure_error(magnitudes, amax, INT8) * 1.02
@@ -200,13 +200,13 @@ def test_entropy_keeps_more_than_the_negative_side(mean: float, deviation: float
 
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.floats(2**-7, 8, width=32), min_size=1, max_size=6), st.sampled_from(KINDS))
-def test_mse_is_least_among_all_thresholds(values: list[float], kind: QuantizedType) -> None:
+def test_mse_is_least_among_all_amax(values: list[float], kind: QuantizedType) -> None:
     histogram = count(values)
     bins, points = find_bins(magnitudes_of(values)), spread_within_bins(values)
     candidates = find_edges(np.arange(bins.max() - 3 * 128, bins.max() + 1))
-    candidates = np.append(candidates[candidates > 0], histogram.amax)
+    candidates = np.append(candidates[candidates > 0], histogram.largest)
     least = min(measure_error(points, each, kind) for each in candidates)
-    found = measure_error(points, find_threshold(histogram, "mse", kind), kind)
+    found = measure_error(points, find_amax(histogram, "mse", kind), kind)
     assert found <= least * 1.02
 
 
@@ -216,16 +216,16 @@ def test_mse_of_many_values(make: Callable[[Any], Floats], kind: QuantizedType) 
     magnitudes = magnitudes_of(make(np.random.default_rng(2))[-20_000:])
     amax = magnitudes.max()
     least = min(measure_error(magnitudes, amax * share, kind) for share in np.linspace(0.1, 1, 60))
-    found = measure_error(magnitudes, find_threshold(count(magnitudes), "mse", kind), kind)
+    found = measure_error(magnitudes, find_amax(count(magnitudes), "mse", kind), kind)
     assert found <= least * (DISCRETE if make is pixels else 1.01)
 
 
 def test_fp8_hardly_clips() -> None:
     values = np.random.default_rng(4).normal(size=COUNT)
     histogram = count(values)
-    assert find_threshold(histogram, "mse", INT8) < 0.9 * histogram.amax
-    assert find_threshold(histogram, "mse", FP8_E4M3) > 0.9 * histogram.amax
-    assert find_threshold(histogram, "entropy", FP8_E4M3) == histogram.amax
+    assert find_amax(histogram, "mse", INT8) < 0.9 * histogram.largest
+    assert find_amax(histogram, "mse", FP8_E4M3) > 0.9 * histogram.largest
+    assert find_amax(histogram, "entropy", FP8_E4M3) == histogram.largest
 
 
 @given(
@@ -233,12 +233,12 @@ def test_fp8_hardly_clips() -> None:
     st.sampled_from(CALIBRATION_METHODS),
     st.sampled_from(KINDS),
 )
-def test_thresholds_are_positive_and_at_most_amax(
+def test_amax_is_positive_and_at_most_the_largest(
     values: list[float], method: str, kind: QuantizedType
 ) -> None:
     histogram = count(values)
-    found = find_threshold(histogram, method, kind)
-    assert 0 < found <= (histogram.amax or 1.0)
+    found = find_amax(histogram, method, kind)
+    assert 0 < found <= (histogram.largest or 1.0)
 
 
 @pytest.mark.parametrize("method", CALIBRATION_METHODS)
@@ -256,7 +256,7 @@ def test_thresholds_are_positive_and_at_most_amax(
 )
 def test_degenerate_tensors(method: str, values: list[float], expected: float) -> None:
     for kind in KINDS:
-        assert find_threshold(count(values), method, kind) == pytest.approx(expected, rel=0.01)
+        assert find_amax(count(values), method, kind) == pytest.approx(expected, rel=0.01)
 
 
 def test_levels_are_what_the_types_store() -> None:
@@ -285,7 +285,7 @@ def test_first_pattern_that_matches_decides() -> None:
         lambda: MethodChoice(percentile=0.0),
         lambda: MethodChoice(percentile=100.5),
         lambda: MethodChoice(percentile=float("nan")),
-        lambda: find_threshold(count([1.0]), "kl"),
+        lambda: find_amax(count([1.0]), "kl"),
     ],
 )
 def test_unknown_methods_and_percentiles_are_refused(make: Callable[[], object]) -> None:

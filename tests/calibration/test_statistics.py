@@ -1,4 +1,4 @@
-"""Statistics: thresholds without running anything again, parts that merge."""
+"""Statistics: amax without running anything again, parts that merge."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from trtdeploy.calibration.histogram import MagnitudeHistogram
-from trtdeploy.calibration.methods import MethodChoice, find_threshold
+from trtdeploy.calibration.methods import MethodChoice, find_amax
 from trtdeploy.calibration.statistics import (
     CalibrationData,
     CalibrationStatistics,
@@ -39,33 +39,33 @@ def make_statistics(
     return CalibrationStatistics(model, histograms, (data,), ("assumed",))
 
 
-def test_each_tensor_gets_the_threshold_of_its_method() -> None:
+def test_each_tensor_gets_the_amax_of_its_method() -> None:
     statistics = make_statistics()
     choice = MethodChoice("minmax", (("act", "percentile"),), percentile=99.0)
-    found = statistics.compute_thresholds(choice)
+    found = statistics.compute_amax(choice)
     act = statistics.histograms["act"]
     assert found == {
-        "x": statistics.histograms["x"].amax,
-        "act": find_threshold(act, "percentile", percentile=99.0),
+        "x": statistics.histograms["x"].largest,
+        "act": find_amax(act, "percentile", percentile=99.0),
         "dead": 1.0,
     }
-    assert found["act"] < 0.9 * act.amax
-    assert statistics.always_zero == ("dead",)
+    assert found["act"] < 0.9 * act.largest
+    assert [n for n, each in statistics.histograms.items() if not each.largest] == ["dead"]
 
 
 def test_methods_and_kinds_can_be_compared() -> None:
     statistics = make_statistics()
     choices = [MethodChoice(each, percentile=99.0) for each in CALIBRATION_METHODS]
-    thresholds = [statistics.compute_thresholds(each)["x"] for each in choices]
-    assert len(set(thresholds)) > 2
-    assert max(thresholds) == statistics.histograms["x"].amax
-    narrow = statistics.compute_thresholds(MethodChoice("mse"))["x"]
-    assert statistics.compute_thresholds(MethodChoice("mse"), FP8_E4M3)["x"] > narrow
+    amax = [statistics.compute_amax(each)["x"] for each in choices]
+    assert len(set(amax)) > 2
+    assert max(amax) == statistics.histograms["x"].largest
+    narrow = statistics.compute_amax(MethodChoice("mse"))["x"]
+    assert statistics.compute_amax(MethodChoice("mse"), FP8_E4M3)["x"] > narrow
 
 
 def test_a_pattern_that_matches_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match="'acts' matches no calibrated tensor") as caught:
-        make_statistics().compute_thresholds(MethodChoice("mse", (("acts", "minmax"),)))
+        make_statistics().compute_amax(MethodChoice("mse", (("acts", "minmax"),)))
     assert caught.value.hint == "Did you mean 'act'?"
 
 
@@ -83,7 +83,7 @@ def test_merging_is_counting_both() -> None:
     assert parts[0].histograms["x"].count == 5000
     choice = MethodChoice("entropy")
     backwards = merge_statistics(parts[::-1])
-    assert backwards.compute_thresholds(choice) == merged.compute_thresholds(choice)
+    assert backwards.compute_amax(choice) == merged.compute_amax(choice)
 
 
 @pytest.mark.parametrize(

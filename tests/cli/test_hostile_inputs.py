@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto
@@ -112,3 +114,34 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+
+
+def test_names_of_any_bytes_end_in_files_that_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = onnx.load(save_convnet(tmp_path / "net.onnx"))
+    for node in model.graph.node:
+        node.name += "\x1b[2J\u202e\x00"
+    onnx.save(model, "net.onnx")
+    samples = Path(os.fsdecode(b"d\xfe"))
+    try:
+        samples.mkdir()
+    except OSError:
+        pytest.skip("this file system takes UTF-8 only")
+    images = np.random.default_rng(0).random((2, 3, 64, 64), np.float32)
+    np.savez(samples / os.fsdecode(b"s\xff.npz"), images=images)
+    build = ["build", "net.onnx", "-p", "orin-int8", "--calib", str(samples), "--prepare-only"]
+    assert run([*build, "--symbol", "batch=2"]) == 0
+    assert run([*build, "--symbol", "batch=2", "--output", "json"]) == 0  # finds the same build
+    script = Path("net.orin-int8/reproduce.sh").read_bytes()
+    assert b"d\xfe" in script
+    capsys.readouterr()
+    for command in ("report", "inspect"):
+        assert run([command, "net.orin-int8"]) == 0
+        capsys.readouterr()
+        assert run([command, "net.orin-int8", "--output", "json"]) == 0
+        json.loads(capsys.readouterr().out.encode("utf-8"))
+    again = ["parity", "net.orin-int8", "-r", "net.onnx", "--data", str(samples)]
+    assert run([*again, "--output", "json"]) == 0
+    json.loads(capsys.readouterr().out.encode("utf-8"))

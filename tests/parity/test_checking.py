@@ -92,6 +92,7 @@ def test_the_report_is_plain_data() -> None:
     source = expect_emulation(run_half_precision, RECIPES["fp16"])
     report = check(run_double, run_half_precision, rules=ComparisonRules(source))
     data = json.loads(json.dumps(dump_document(report), allow_nan=False))
+    assert json.loads(json.dumps(report.to_dict())) == data
     assert data["verdict"] == "pass"
     assert data["points"][0]["outputs"][0]["noise"]["figures"]
 

@@ -52,7 +52,7 @@ def run_plainly(proto: ModelProto, feeds: Feeds) -> list[Array]:
     return session.run(None, dict(feeds))
 
 
-def measure_thresholds(prepared: OnnxModel, names: Iterable[str], feeds: Feeds) -> dict[str, float]:
+def measure_amax(prepared: OnnxModel, names: Iterable[str], feeds: Feeds) -> dict[str, float]:
     """Return the largest magnitude of each value in one run."""
     probe = prepared.copy()
     wanted = [name for name in names if name not in feeds]
@@ -75,16 +75,16 @@ def quantize(
     feeds: Feeds,
     recipe: str = "int8",
     *,
-    thresholds: Mapping[str, float] | None = None,
+    amax: Mapping[str, float] | None = None,
     **options: Any,
 ) -> Quantized:
     """Quantize from file to file with the ranges of ``feeds``, and check the result."""
     source = loaded(proto, folder)
     prepared = prepare_for_quantization(source, RECIPES[recipe])
     plan = plan_quantization(build_index(prepared), RECIPES[recipe], pins=options.get("pins", ()))
-    if thresholds is None:
-        thresholds = measure_thresholds(_with_weights(prepared), plan.measured, feeds)
-    typed = apply_recipe(source, TypingOptions(RECIPES[recipe], amax=thresholds, **options))
+    if amax is None:
+        amax = measure_amax(_with_weights(prepared), plan.measured, feeds)
+    typed = apply_recipe(source, TypingOptions(RECIPES[recipe], amax=amax, **options))
     path = folder / f"quantized_{recipe}.onnx"
     save_model(typed.model, path)
     onnx.checker.check_model(path, full_check=True)

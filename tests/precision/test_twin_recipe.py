@@ -19,7 +19,7 @@ from tests.contract.engine_cases import WEAK_ONLY, make_inspection, run_build
 from tests.contract.standin import make_trt_module
 from trtdeploy.backends.installed import is_installed
 from trtdeploy.building.compiling import make_compile_request
-from trtdeploy.building.manifest import load_manifest
+from trtdeploy.building.manifest import load_folder
 from trtdeploy.cli.main import run
 from trtdeploy.config import shipped
 from trtdeploy.config.recipe import RECIPES, Recipe
@@ -129,8 +129,7 @@ def test_weak_typing_takes_the_flags_of_a_twin(twin: Twin, version: str, tmp_pat
     options = ("-p", f"orin-{twin.of}", "--set", f"recipe={twin.recipe.name}", "--set")
     command = ("build", "net.onnx", *options, "typing=weak", *twin.calibration())
     assert run([*command, "--prepare-only", "--no-parity", "-o", "out"]) == 0
-    manifest = load_manifest(tmp_path / "out")
-    request = make_compile_request(tmp_path / "out", manifest)
+    request = make_compile_request(load_folder(tmp_path / "out"))
     assert request.weak_flags == RECIPES[twin.of].weak_flags
     trt = make_trt_module(version)
     trt.script["EngineInspector.get_engine_information"] = make_inspection("Int8", "Half")

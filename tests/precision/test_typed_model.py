@@ -39,11 +39,11 @@ NODES = [
 MODEL = image_model(NODES, [conv_weight("w", 16, 16)])
 MODEL.opset_import[0].version = 11
 MODEL.ir_version = 6
-THRESHOLDS = {"x": 4.0, "m": 60.0}
+AMAX = {"x": 4.0, "m": 60.0}
 
 
 def test_quantized_layers_are_counted_as_such() -> None:
-    typed = apply_recipe(in_memory(MODEL), TypingOptions(RECIPES["int8"], amax=THRESHOLDS))
+    typed = apply_recipe(in_memory(MODEL), TypingOptions(RECIPES["int8"], amax=AMAX))
     plan = typed.plan.summarize()
     assert plan.counts == {"int8": 2, "float16": 2, "float32": 1}
     assert plan.nodes.keys() == {"c", "r", "s", "m", "y"}  # Q/DQ nodes belong to their layers
@@ -62,12 +62,12 @@ def test_recipes_without_quantization_have_no_such_plan() -> None:
 
 def test_weak_typing_plans_fp16_and_writes_fp32() -> None:
     weak = make_weak_recipe(RECIPES["int8"])
-    typed = apply_recipe(in_memory(MODEL), TypingOptions(weak, amax=THRESHOLDS))
+    typed = apply_recipe(in_memory(MODEL), TypingOptions(weak, amax=AMAX))
     assert typed.model.opset == 13
     assert DType.FLOAT16 not in types_of(typed.model.proto).values()
     pinned = [n for n, d in typed.plan.summarize().nodes.items() if d.dtype is DType.FLOAT32]
     assert pinned == ["s"]  # what a rule keeps, neither the rest nor Q/DQ nodes
-    strong = apply_recipe(in_memory(MODEL), TypingOptions(RECIPES["int8-fp32"], amax=THRESHOLDS))
+    strong = apply_recipe(in_memory(MODEL), TypingOptions(RECIPES["int8-fp32"], amax=AMAX))
     exact, found = (run_plainly(t.model.proto, image_feeds())[0] for t in (strong, typed))
     np.testing.assert_array_equal(found, exact)
 
@@ -89,7 +89,7 @@ def test_what_dequantize_computes_is_not_rounded(tmp_path: Path) -> None:
     """A device multiplies the 8-bit numbers; 127 times this scale is no FP16 number."""
     nodes = [op("Exp", "x", "e"), conv("e w", "y")]
     proto = image_model(nodes, [conv_weight("w", 16, 16)])
-    found = quantize(proto, tmp_path, image_feeds(), thresholds={"e": 12.345})
+    found = quantize(proto, tmp_path, image_feeds(), amax={"e": 12.345})
     probe = emulate_model(in_memory(found.proto)).proto
     del probe.graph.output[:]
     probe.graph.output.add(name="e_dequantized")
@@ -99,6 +99,6 @@ def test_what_dequantize_computes_is_not_rounded(tmp_path: Path) -> None:
     assert (values.astype(np.float16).astype(np.float32) != values).any()
 
 
-def test_emulation_of_a_brought_pair_gives_the_same_with_optimisations(tmp_path: Path) -> None:
-    found = quantize(MODEL, tmp_path, image_feeds(), thresholds=THRESHOLDS)
+def test_emulation_of_a_prequantized_pair_gives_the_same_with_optimisations(tmp_path: Path) -> None:
+    found = quantize(MODEL, tmp_path, image_feeds(), amax=AMAX)
     assert len(emulate_and_run(found.proto, image_feeds(), tmp_path)) == 1

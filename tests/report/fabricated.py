@@ -19,8 +19,8 @@ from trtdeploy.parity.result import (
     Verdict,
 )
 from trtdeploy.report.document import BuildReport
-from trtdeploy.report.json_document import dump_document
-from trtdeploy.report.loading import REPORT_NAME, parse_report
+from trtdeploy.report.json_document import dump_document, parse_document
+from trtdeploy.report.loading import REPORT_NAME
 
 TOLERANCE = Tolerance(0.01, 0.01, 5e-3, scaled=True, origin="recipe fp16", close_fraction=0.999)
 EXACT = Tolerance(0.0, 0.0, None, scaled=False, origin="exact values must be equal")
@@ -262,7 +262,7 @@ def make_calibration(tensors: int = 12, **facts: Any) -> dict[str, Any]:
         "notes": ["'/model.2/out' is always zero"], "data": [make_data()],
         "tensors": {
             f"/model.{i}/out": {
-                "threshold": 2.0 if i else 0.4, "amax": 4.0, "method": "entropy",
+                "amax": 2.0 if i else 0.4, "largest": 4.0, "method": "entropy",
                 "one_sided": i % 2 == 0,
             }
             for i in range(tensors)
@@ -318,4 +318,4 @@ def make_steps(**statuses: str) -> list[dict[str, Any]]:
 
 def check_report(report: Any) -> BuildReport:
     """Return a report as typed values, through the text of a file."""
-    return parse_report(json.dumps(report).encode(), REPORT_NAME)
+    return parse_document(BuildReport, json.dumps(report).encode(), REPORT_NAME)

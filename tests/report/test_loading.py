@@ -15,9 +15,10 @@ from tests.report.fabricated import check_report
 from trtdeploy.core.errors import InputError
 from trtdeploy.parity.result import ParityReport
 from trtdeploy.report.console import render_console
-from trtdeploy.report.json_document import clean_value
+from trtdeploy.report.document import BuildReport
+from trtdeploy.report.json_document import clean_value, parse_document
 from trtdeploy.report.junit import render_junit
-from trtdeploy.report.loading import load_report, parse_report
+from trtdeploy.report.loading import load_report
 from trtdeploy.report.outcome import Outcome, judge_report
 from trtdeploy.report.page.html import render_html
 from trtdeploy.report.writing import write_reports
@@ -76,7 +77,7 @@ def test_damage_is_one_error(raw: bytes, tmp_path: Path) -> None:
 
 def test_another_schema_version_is_not_damage() -> None:
     with pytest.raises(InputError, match="schema version 1; this trtdeploy reads 2") as caught:
-        parse_report(b'{"schema_version": 1, "all": "different"}', "report.json")
+        parse_document(BuildReport, b'{"schema_version": 1, "all": "different"}', "report.json")
     assert "trtdeploy build MODEL.onnx --profile NAME --rebuild" in caught.value.hint
     assert "trtdeploy that wrote it" in caught.value.hint
 

@@ -13,8 +13,8 @@ from trtdeploy.parity.result import OutputMetrics
 from trtdeploy.precision.plan import PrecisionRecord
 from trtdeploy.report import number_text
 from trtdeploy.report.json_document import read_value
+from trtdeploy.report.page.error_bars import fit_log_scale
 from trtdeploy.report.page.error_histogram import HEIGHT, WIDTH, draw_histogram
-from trtdeploy.report.page.log_scale import fit_log_scale
 from trtdeploy.report.page.parity_view import build_parity_view
 from trtdeploy.report.page.precision_map import build_precision_map
 

@@ -58,7 +58,7 @@ def render_page(quantization: Any) -> Page:
 
 def make_tensors(*figures: tuple[float | None, float | None]) -> dict[str, TensorRange]:
     return {
-        f"t{index}": TensorRange(threshold=t, amax=a, method="entropy", one_sided=False)
+        f"t{index}": TensorRange(amax=t, largest=a, method="entropy", one_sided=False)
         for index, (t, a) in enumerate(figures)
     }
 
@@ -122,8 +122,8 @@ def test_what_data_says_is_believed_over_a_summary_of_it() -> None:
     assert report.quantization is not None
     assert report.quantization.is_synthetic
     assert dump_document(report.quantization)["calibration"]["samples"] == 7
-    assert report.quantization.thresholds == {
-        name: each["threshold"] for name, each in calibration["tensors"].items()
+    assert report.quantization.amax == {
+        name: each["amax"] for name, each in calibration["tensors"].items()
     }
 
 
@@ -241,23 +241,23 @@ def test_calibration_facts_are_all_there() -> None:
     assert "percentile" not in page.text
 
 
-def test_a_model_that_brought_its_pairs_has_no_calibration() -> None:
+def test_a_prequantized_model_has_no_calibration() -> None:
     quantization = fabricated.make_quantization(calibration=None)
-    assert "the model brought its own Q/DQ pairs" in render_page(quantization).text
+    assert "the model is pre-quantized" in render_page(quantization).text
     lines = render_console(make_checked(quantization))
-    assert "calibrated by who made the model" in lines
+    assert "calibrated      by who made the model" in lines
     audit = fabricated.make_audit(["a"], is_probably_faster=None)
     untouched = fabricated.make_quantization(calibration=None, audit=audit)
-    assert "brought" not in render_page(untouched).text
+    assert "pre-quantized" not in render_page(untouched).text
 
 
 @pytest.mark.parametrize(
-    ("threshold", "amax", "kept"),
+    ("amax", "largest", "kept"),
     [(2.0, 4.0, 0.5), (4.0, 4.0, 1.0), (1.0, 0.0, 1.0), (0.0, 4.0, 0.0), (None, 4.0, 1.0),
      (1.0, None, 1.0), (5.0, 4.0, 1.0), (1.0, float("inf"), 1.0), (-1.0, 4.0, 1.0)],
 )  # fmt: skip
-def test_what_clipping_keeps(threshold: float | None, amax: float | None, kept: float) -> None:
-    picture = draw_clipping(make_tensors((threshold, amax), (1.0, 2.0)))
+def test_what_clipping_keeps(amax: float | None, largest: float | None, kept: float) -> None:
+    picture = draw_clipping(make_tensors((amax, largest), (1.0, 2.0)))
     found = {tensor.name: tensor.kept for tensor in picture.hardest.shown}
     assert found.get("t0", 1.0) == kept
     assert found["t1"] == 0.5
@@ -283,9 +283,11 @@ def test_without_clipping_there_is_no_picture() -> None:
 def test_console_says_layers_verdict_calibration_and_obstacles() -> None:
     report = make_checked()
     lines = render_console(report).splitlines()
-    assert "quantized  10 of 12 layers INT8 (83.3 % of FLOPs)" in lines
-    assert any(line.startswith("outlook    Probably faster than FP16. Most of") for line in lines)
-    assert any(line.startswith("calibrated on calib.npz (32 samples); entropy") for line in lines)
+    assert "quantized       10 of 12 layers INT8 (83.3 % of FLOPs)" in lines
+    assert any(line.startswith("expected speed  Probably faster than FP16. Most") for line in lines)
+    assert any(
+        line.startswith("calibrated      on calib.npz (32 samples); entropy") for line in lines
+    )
     (obstacle,) = [line for line in lines if line.startswith("OBSTACLE")]
     assert obstacle.startswith("OBSTACLE a zero point is not 0: '/model.0/conv/Conv'. Calibrate")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import math
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,16 @@ import pytest
 import trtdeploy
 from tests.building.models import save_convnet
 from tests.report import fabricated
+from tests.report.regenerate_schema import SCHEMA_PATH, build_json_schema
 from trtdeploy.core.errors import InputError
-from trtdeploy.parity.result import TaskMetric, Verdict
-from trtdeploy.report.json_document import dump_document
-from trtdeploy.report.json_schema import SCHEMA_PATH, build_json_schema
-from trtdeploy.report.loading import load_report, parse_report
+from trtdeploy.parity.result import NoiseComparison, NoiseFigure, TaskMetric, Tolerance, Verdict
+from trtdeploy.report.console import render_console
+from trtdeploy.report.document import BuildReport
+from trtdeploy.report.json_document import dump_document, parse_document, render_document
+from trtdeploy.report.junit import render_junit
+from trtdeploy.report.loading import load_report
 from trtdeploy.report.outcome import Outcome, judge_report
+from trtdeploy.report.page.html import render_html
 
 MIXED = dump_document(fabricated.make_mixed_parity())
 TASK = dump_document(TaskMetric("top1", 0.76, 0.75, 0.005, Verdict.FAIL))
@@ -138,4 +144,20 @@ def test_schema_and_reader_refuse_the_same(change: dict[str, Any]) -> None:
     report = through_json(fabricated.make_report({"skipped": "no"}) | change)
     assert find_problems(report, build_json_schema())
     with pytest.raises(InputError, match="damaged"):
-        parse_report(json.dumps(report).encode(), "report.json")
+        parse_document(BuildReport, json.dumps(report).encode(), "report.json")
+
+
+@pytest.mark.parametrize("figure", [math.inf, -math.inf, math.nan])
+def test_what_is_written_can_be_read(figure: float) -> None:
+    noise = NoiseComparison("fp16", figure, (NoiseFigure("bias", figure, figure),))
+    tolerance = Tolerance(figure, figure, None, True, "recipe fp16")
+    output = replace(fabricated.make_output("scores", 0.5), noise=noise, tolerance=tolerance)
+    metric = TaskMetric("top1", figure, figure, figure, Verdict.FAIL)
+    parity = fabricated.make_parity(fabricated.make_point("opt", output), task_metric=metric)
+    built = fabricated.check_report(fabricated.make_report(parity))
+    written = render_document(BuildReport, built)
+    assert find_problems(json.loads(written), build_json_schema()) == []
+    report = parse_document(BuildReport, written.encode(), "report.json")
+    for render in (render_console, render_html, render_junit):
+        assert render(report)
+    assert render_document(BuildReport, report) == written

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from trtdeploy.backends.installed import Environment, describe_environment
 from trtdeploy.building.compiling import ENGINE_NAME, compile_folder
@@ -17,22 +16,18 @@ from trtdeploy.building.manifest import (
     describe_file,
     load_manifest,
     read_clock,
-    save_manifest,
 )
 from trtdeploy.building.output_folder import MANIFEST_NAME, check_replaceable, open_output_folder
-from trtdeploy.building.parity_step import check_built_parity, is_device_here, skip_parity
+from trtdeploy.building.parity_step import finish_folder, request_folder_parity
 from trtdeploy.building.reproduce import render_reproduce_script
 from trtdeploy.building.request import BuildRequest
 from trtdeploy.building.result import ENGINE, PREPARED, BuildResult
 from trtdeploy.building.target import CompileAbility, judge_ability
-from trtdeploy.calibration.amax import (
-    Calibration,
-    calibrate,
-    describe_quantization,
-    refuse_pins,
-)
+from trtdeploy.calibration.amax import calibrate
 from trtdeploy.calibration.document import CALIBRATION_NAME, save_statistics
+from trtdeploy.calibration.quantization_report import describe_quantization
 from trtdeploy.calibration.ranges import measure_ranges
+from trtdeploy.calibration.summary import Calibration
 from trtdeploy.config.loading import ResolvedProfile, load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_shapes
 from trtdeploy.core.errors import InputError, ModelFileError, UsageError
@@ -45,6 +40,8 @@ from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.model_inputs import describe_inputs
 from trtdeploy.graph.saving import save_model
 from trtdeploy.parity.request import ParityRequest, SessionOpener
+from trtdeploy.parity.result import SkippedParity
+from trtdeploy.precision.pins import refuse_pins
 from trtdeploy.precision.typed_model import apply_recipe
 from trtdeploy.precision.typing_options import TypingOptions
 from trtdeploy.precision.typing_source import TypingSource
@@ -52,9 +49,9 @@ from trtdeploy.preflight.for_profile import run_preflight, summarize
 from trtdeploy.preflight.report import CheckReport
 from trtdeploy.preflight.text import describe_finding
 from trtdeploy.report.document import SourceModel, TypedModelFile
-from trtdeploy.report.writing import write_reports
 
 MODEL_NAME = "model.onnx"
+_NO_PARITY = "--no-parity was given"
 _PARITY_SAMPLES = 8
 """Of the calibration samples; --data gives parity samples of its own, and all of them are run."""
 
@@ -75,7 +72,7 @@ class _Inputs:
 
     @property
     def typing(self) -> TypingSource:
-        """What ranges and thresholds are measured with."""
+        """What ranges and amax are measured with."""
         return TypingSource(
             self.request, self.resolved.profile, self.options, self.model, self.profiles[0]
         )
@@ -182,13 +179,12 @@ def _find_earlier(target: Path, key: str, ability: CompileAbility) -> BuildResul
         manifest = load_manifest(target)
     except InputError:
         return None  # written by another version: it will be replaced
-    found = manifest.status
-    enough = found == ENGINE or not ability.possible
+    enough = manifest.status == ENGINE or not ability.possible
     if manifest.key != key or not enough or not is_intact(BuiltFolder(target, manifest)):
         return None
-    if found == ENGINE:
-        return BuildResult(target, ENGINE, True, "", "", manifest)
-    return BuildResult(target, PREPARED, True, ability.reason, ability.next_step, manifest)
+    if manifest.status == ENGINE:
+        return BuildResult(target, manifest, reused=True)
+    return BuildResult(target, manifest, True, ability.reason, ability.next_step)
 
 
 def _refuse_engine_loss(target: Path, ability: CompileAbility) -> None:
@@ -222,47 +218,32 @@ def _write_folder(
         calibration = calibrate(inputs.typing, inputs.source.sha256, steps)
         manifest = _prepare(folder, inputs, calibration, steps)
         if ability.possible:
-            manifest = compile_folder(folder, target, manifest, steps)
+            manifest = compile_folder(BuiltFolder(folder, manifest), target, steps)
         else:
             steps.skip("compile", ability.reason)
         manifest = replace(manifest, reproduce=_write_script(folder, inputs))
+        request = None
         if inputs.request.check_parity:
-            save_manifest(folder, manifest, steps)  # an engine is loaded by its manifest
-            parity = check_built_parity(_ask_parity(folder, inputs, manifest, open_engine), steps)
+            built = BuiltFolder(folder, manifest)
+            request = request_folder_parity(built, inputs.model, open_engine)
+            request = _give_samples(replace(request, is_ours=True), inputs)
         else:
-            parity = skip_parity("--no-parity was given", steps)
-        manifest = save_manifest(folder, replace(manifest, parity=parity), steps)
-        write_reports(folder, manifest)
-    return BuildResult(target, manifest.status, False, ability.reason, ability.next_step, manifest)
+            steps.skip("parity", _NO_PARITY)
+            manifest = replace(manifest, parity=SkippedParity(_NO_PARITY))
+        manifest = finish_folder(folder, manifest, request, steps)
+    return BuildResult(target, manifest, False, ability.reason, ability.next_step)
 
 
-def _ask_parity(
-    folder: Path, inputs: _Inputs, manifest: Manifest, open_engine: SessionOpener | None
-) -> ParityRequest:
-    request = ParityRequest.from_profile(
-        inputs.model,
-        load_model(folder / MODEL_NAME),
-        inputs.resolved.profile,
-        inputs.options,
-        inputs.profiles,
-    )
-    request = replace(request, is_ours=True, **_choose_samples(inputs))
-    if open_engine is None or not is_device_here(manifest.profile, manifest.status):
-        return request
-    return replace(request, open_engine=partial(open_engine, folder))
-
-
-def _choose_samples(inputs: _Inputs) -> dict[str, Any]:
-    """Return what parity runs: samples of its own, else some that were calibrated with.
+def _give_samples(parity: ParityRequest, inputs: _Inputs) -> ParityRequest:
+    """Return the check of samples of its own, else of some that were calibrated with.
 
     Quantized ranges are those of real inputs, so made-up ones would say little.
     """
-    request = inputs.request
-    samples = request.calibration_samples
-    if request.data is not None or not samples:
-        return {"data": request.data}
+    data, calibrated = inputs.request.data, inputs.request.calibration_samples
+    if data is not None or not calibrated:
+        return replace(parity, data=data)
     nonfinite = inputs.resolved.profile.calibration.nonfinite
-    return {"data": samples[0], "most_samples": _PARITY_SAMPLES, "on_nonfinite": nonfinite}
+    return replace(parity, data=calibrated[0], most_samples=_PARITY_SAMPLES, on_nonfinite=nonfinite)
 
 
 def _write_script(folder: Path, inputs: _Inputs) -> str:
@@ -271,7 +252,7 @@ def _write_script(folder: Path, inputs: _Inputs) -> str:
         inputs.request, inputs.source, inputs.profiles, inputs.environment
     )
     script = folder / "reproduce.sh"
-    script.write_text(text, encoding="utf-8")
+    script.write_bytes(text.encode("utf-8", "surrogateescape"))  # file names may be any bytes
     script.chmod(0o755)
     return text.rstrip().splitlines()[-1].removesuffix(' "$@"')
 
@@ -282,7 +263,7 @@ def _prepare(
     """Write the typed model; return the manifest of a folder that is ready to be compiled."""
     with steps.run("type") as step:
         ranges = measure_ranges(inputs.typing)
-        amax = None if calibration is None else calibration.thresholds
+        amax = None if calibration is None else calibration.amax
         typed = apply_recipe(inputs.model, replace(inputs.options, ranges=ranges, amax=amax))
         path = folder / MODEL_NAME
         save_model(typed.model, path)

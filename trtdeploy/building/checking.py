@@ -16,7 +16,7 @@ from trtdeploy.backends.compiler.compile_request import (
 )
 from trtdeploy.backends.compiler.parser_answer import ParserAnswer
 from trtdeploy.backends.installed import is_installed
-from trtdeploy.calibration.amax import assume_thresholds
+from trtdeploy.calibration.amax import assume_amax
 from trtdeploy.config.deploy_profile import BuildSection
 from trtdeploy.config.loading import load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_shapes
@@ -71,8 +71,8 @@ def check_for_profile(
     if is_invalid or not (ask_parser or quantizes):
         return add_size_findings(report, resolution)
     try:
-        # thresholds only show the structure
-        typed = apply_recipe(model, assume_thresholds(model, options))
+        # amax is assumed: only the structure shows
+        typed = apply_recipe(model, assume_amax(model, options))
     except ModelFileError:
         return add_size_findings(report, resolution)  # too new; the static checks say so
     profiles = resolution.optimization_profiles

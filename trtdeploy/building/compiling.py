@@ -19,45 +19,51 @@ from trtdeploy.backends.compiler.compile_request import (
 from trtdeploy.backends.cuda.local_gpu import find_local_gpu
 from trtdeploy.backends.installed import describe_platform, find_installed
 from trtdeploy.backends.onnxruntime.model import check_loads
-from trtdeploy.building.estimate import estimate_compile_s
-from trtdeploy.building.manifest import CompileRecord, Manifest, describe_file
+from trtdeploy.building.manifest import (
+    BuiltFolder,
+    CompileRecord,
+    Manifest,
+    describe_file,
+    load_manifest,
+)
 from trtdeploy.building.result import ENGINE
 from trtdeploy.config.combination import find_target_compute_capabilities
 from trtdeploy.config.deploy_profile import BuildSection
 from trtdeploy.config.loading import ResolvedProfile
 from trtdeploy.config.recipe import find_recipe
 from trtdeploy.core.dtypes import DType
-from trtdeploy.core.errors import CompileError
+from trtdeploy.core.errors import CompileError, InputError
 from trtdeploy.core.steps import ProgressEvent, StepRunner
 from trtdeploy.core.units import format_bytes
 from trtdeploy.report.document import FolderFile
 
 ENGINE_NAME, LOG_NAME, TIMING_NAME = "model.engine", "build.log", "timing.cache"
+_MOST_NEIGHBOURS = 50
 
 
-def compile_folder(folder: Path, target: Path, manifest: Manifest, steps: StepRunner) -> Manifest:
-    """Compile the typed model of ``folder``; return its manifest with the engine.
+def compile_folder(built: BuiltFolder, target: Path, steps: StepRunner) -> Manifest:
+    """Compile the typed model of a prepared folder; return its manifest with the engine.
 
     Args:
-        folder: Where the typed model lies and the engine goes.
-        target: The name ``folder`` will get; a failure leaves ``<target>.failed.log``.
-        manifest: Of the prepared folder.
+        built: Where the typed model lies and the engine goes.
+        target: The name the folder will get; a failure leaves ``<target>.failed.log``.
         steps: Records the step.
 
     Raises:
         TrtdeployError: The compiler's verdict.
     """
+    manifest = built.manifest
     with steps.run("compile") as step:
         if manifest.profile.profile.backend == "onnxruntime":
             model = manifest.typed_model
-            check_loads(folder / model.file)
+            check_loads(built.path / model.file)
             step.detail = "ONNX Runtime loads the typed model; it is the artefact"
             engine = FolderFile(model.file, model.bytes, model.sha256, model.files)
             return replace(manifest, status=ENGINE, engine=engine)
-        log_path = folder / LOG_NAME
-        request = make_compile_request(folder, manifest)
+        log_path = built.path / LOG_NAME
+        request = make_compile_request(built)
         try:
-            result = _compile(folder, target, manifest, request, steps)
+            result = _compile(built, target, request, steps)
         except CompileError as error:
             if log_path.exists():
                 kept = target.with_name(target.name + ".failed.log")
@@ -78,26 +84,20 @@ def compile_folder(folder: Path, target: Path, manifest: Manifest, steps: StepRu
 
 
 def _compile(
-    folder: Path,
-    target: Path,
-    manifest: Manifest,
-    request: CompileRequest,
-    steps: StepRunner,
+    built: BuiltFolder, target: Path, request: CompileRequest, steps: StepRunner
 ) -> CompileResult:
-    estimate_s = estimate_compile_s(target, manifest.source.sha256)
+    estimate_s = estimate_compile_s(target, built.manifest.source.sha256)
+    folder = built.path
 
     def report(phase: str, elapsed_s: float) -> None:
         steps.progress(ProgressEvent("compile", phase, elapsed_s, estimate_s))
 
-    shared_cache = _find_shared_cache(manifest.profile) if request.timing_cache_path else None
+    shared_cache = _find_shared_cache(built.manifest.profile) if request.timing_cache_path else None
     with contextlib.suppress(OSError):  # timings are only worth time
         if shared_cache is not None and shared_cache.is_file():
             shutil.copyfile(shared_cache, folder / TIMING_NAME)
     result = compile_engine(
-        request,
-        folder / LOG_NAME,
-        timeout_s=request.options.timeout_s,
-        progress=report,
+        request, folder / LOG_NAME, timeout_s=request.options.timeout_s, progress=report
     )
     if shared_cache is not None:
         with contextlib.suppress(OSError):
@@ -105,8 +105,35 @@ def _compile(
     return result
 
 
-def make_compile_request(folder: Path, manifest: Manifest) -> CompileRequest:
+def estimate_compile_s(target: Path, source_sha256: str) -> float | None:
+    """Return how long compiling took in an earlier build of the same model, None if there is none.
+
+    Looks at ``target`` itself and its neighbours; the build for the same place counts most.
+    """
+    if not target.parent.is_dir():
+        return None
+    neighbours = sorted(target.parent.glob("*/manifest.json"))[:_MOST_NEIGHBOURS]
+    found = None
+    for path in neighbours:
+        folder = path.parent
+        try:
+            # a text search is cheaper than reading the manifests of other models
+            if not path.is_file() or source_sha256.encode() not in path.read_bytes():
+                continue
+            manifest = load_manifest(folder)
+        except (InputError, OSError):
+            continue  # somebody else's folder
+        seconds = sum(step.seconds for step in manifest.steps if step.name == "compile")
+        if manifest.source.sha256 == source_sha256 and seconds > 0:
+            found = seconds
+            if folder == target:
+                break
+    return found
+
+
+def make_compile_request(built: BuiltFolder) -> CompileRequest:
     """Return what the compiler process is told, from a prepared folder's manifest."""
+    folder, manifest = built.path, built.manifest
     profile, device = manifest.profile.profile, manifest.profile.device
     recipe, nodes = find_recipe(profile.recipe), manifest.precision.nodes
     narrow = [recipe.quantized.dtype if recipe.quantized else None, recipe.low]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cached_property
@@ -11,14 +12,14 @@ from typing import Any
 
 from trtdeploy.backends.compiler.compile_request import CompileResult, EngineSpec
 from trtdeploy.backends.cuda.local_gpu import LocalGpu
-from trtdeploy.building.manifest_check import find_conflict
 from trtdeploy.building.output_folder import MANIFEST_NAME
 from trtdeploy.config.deploy_profile import BuildSection
 from trtdeploy.core.errors import InputError
 from trtdeploy.core.files import compute_sha256
+from trtdeploy.core.ranges import OptimizationProfile, ShapeRange, ValueRange
 from trtdeploy.core.steps import StepRunner
 from trtdeploy.core.tensors import Shape
-from trtdeploy.report.document import BuildReport, FolderFile, Sha256
+from trtdeploy.report.document import BuildReport, FolderFile, Sha256, SourceModel
 from trtdeploy.report.json_document import (
     SCHEMA_VERSION,
     parse_document,
@@ -80,19 +81,14 @@ class Manifest(BuildReport):
         return (self.typed_model,) if self.engine is None else (self.typed_model, self.engine)
 
     @property
-    def thresholds(self) -> dict[str, float] | None:
+    def amax(self) -> dict[str, float] | None:
         """Where values were clipped, by name; None when nothing was calibrated."""
-        return None if self.quantization is None else self.quantization.thresholds
+        return None if self.quantization is None else self.quantization.amax
 
 
 @dataclass(frozen=True)
 class BuiltFolder:
-    """An output folder with what its manifest says.
-
-    Attributes:
-        path: The folder.
-        manifest: Its manifest.
-    """
+    """An output folder with what its manifest says."""
 
     path: Path
     manifest: Manifest
@@ -166,10 +162,57 @@ def load_manifest(folder: Path) -> Manifest:
     except InputError:
         _refuse_earlier_version(folder, raw)
         raise
-    problem = find_conflict(manifest)
+    problem = next(_find_conflicts(manifest), "")
     if problem:
         raise InputError(f"{path} is damaged: {problem}", hint=_COPY_AGAIN)
     return manifest
+
+
+def load_folder(path: Path) -> BuiltFolder:
+    """Return an output folder; see ``load_manifest``."""
+    return BuiltFolder(path, load_manifest(path))
+
+
+def _find_conflicts(manifest: Manifest) -> Iterator[str]:
+    """Yield what fields disagree on; what each must be by itself, its type says."""
+    if (manifest.status == "engine") != (manifest.engine is not None):
+        yield f"engine: the status is {manifest.status!r}, which does not fit"
+    if not manifest.optimization_profiles:
+        yield "optimization_profiles: there is none"
+    for position, profile in enumerate(manifest.optimization_profiles):
+        place = f"optimization_profiles.{position}"
+        yield from _find_wrong_ranges(place, profile)
+        yield from _find_other_inputs(place, profile, manifest.source)
+
+
+def _find_wrong_ranges(place: str, profile: OptimizationProfile) -> Iterator[str]:
+    tables: dict[str, Mapping[str, ShapeRange | ValueRange]]
+    tables = {"shapes": profile.shapes, "values": profile.values}
+    for kind, table in tables.items():
+        for name, sizes in table.items():
+            if not len(sizes.min) == len(sizes.opt) == len(sizes.max):
+                yield f"{place}.{kind}: {name!r}: min, opt and max have different lengths"
+                return
+            rows = zip(sizes.min, sizes.opt, sizes.max, strict=True)
+            if not all(low <= usual <= high for low, usual, high in rows):
+                yield f"{place}.{kind}: {name!r}: min, opt and max are not in this order"
+            if kind == "shapes" and any(size < 0 for size in sizes.min):
+                yield f"{place}.{kind}: {name!r}: a size is negative"
+
+
+def _find_other_inputs(
+    place: str, profile: OptimizationProfile, source: SourceModel
+) -> Iterator[str]:
+    inputs = {tensor.name: tensor.shape for tensor in source.inputs}
+    if set(profile.shapes) != set(inputs):
+        yield f"{place}: is for {sorted(profile.shapes)}, and the inputs are {sorted(inputs)}"
+        return
+    if not set(profile.values) <= set(inputs):
+        yield f"{place}: values are for {sorted(profile.values)}, which are not all inputs"
+    for name, sizes in profile.shapes.items():
+        shape = inputs[name]
+        if shape is not None and len(shape) != len(sizes.min):
+            yield f"{place}: {name!r} has {len(sizes.min)} sizes, and the input {len(shape)}"
 
 
 def _refuse_earlier_version(folder: Path, raw: bytes) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trtdeploy.building.folder_files import check_folder, require_plain_files
-from trtdeploy.building.manifest import BuiltFolder, load_manifest
+from trtdeploy.building.manifest import load_folder
 from trtdeploy.building.parity_step import request_folder_parity
 from trtdeploy.config.loading import load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_optimization_profiles
@@ -45,7 +45,7 @@ def request_parity(
                 f"{candidate} is an output folder, which has its profile and sizes already",
                 hint="Leave --profile, --set and the sizes out, or give the ONNX file in it.",
             )
-        built = BuiltFolder(candidate, load_manifest(candidate))
+        built = load_folder(candidate)
         require_plain_files(candidate, built.manifest.files)
         check_folder(built)
         return request_folder_parity(built, load_model(reference), open_engine)

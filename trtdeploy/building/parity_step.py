@@ -1,4 +1,4 @@
-"""The parity step of a build: measured where the device is, emulated elsewhere, never assumed."""
+"""The last step of a build: parity, measured on the device or emulated, never assumed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 
 from trtdeploy.backends.cuda.local_gpu import find_local_gpu
 from trtdeploy.backends.installed import is_installed
-from trtdeploy.building.gpu_model import explain_other_gpu
-from trtdeploy.building.manifest import BuiltFolder, Manifest
+from trtdeploy.building.manifest import BuiltFolder, Manifest, save_manifest
 from trtdeploy.building.output_folder import MANIFEST_NAME
 from trtdeploy.building.result import ENGINE
+from trtdeploy.building.target import explain_other_gpu
 from trtdeploy.config.loading import ResolvedProfile
 from trtdeploy.core.errors import TrtdeployError
 from trtdeploy.core.steps import ProgressEvent, StepRunner
@@ -24,11 +24,24 @@ from trtdeploy.parity.request import ParityRequest, SessionOpener
 from trtdeploy.parity.result import ParityReport, SkippedParity, Verdict
 from trtdeploy.parity.running import describe_verdict, run_parity
 from trtdeploy.precision.typing_options import TypingOptions
+from trtdeploy.report.writing import write_reports
 
 STEP = "parity"
 
 
-def check_built_parity(request: ParityRequest, steps: StepRunner) -> ParityReport | SkippedParity:
+def finish_folder(
+    folder: Path, manifest: Manifest, request: ParityRequest | None, steps: StepRunner
+) -> Manifest:
+    """Check parity, if asked to; write manifest and reports, and return the manifest as written."""
+    if request is not None:
+        save_manifest(folder, manifest, steps)  # an engine is loaded by its manifest
+        manifest = replace(manifest, parity=_check_parity(request, steps))
+    manifest = save_manifest(folder, manifest, steps)
+    write_reports(folder, manifest)
+    return manifest
+
+
+def _check_parity(request: ParityRequest, steps: StepRunner) -> ParityReport | SkippedParity:
     """Run the check and return its report.
 
     A check that cannot be run is entered as such and fails the gate: it is never a silent pass.
@@ -50,12 +63,6 @@ def check_built_parity(request: ParityRequest, steps: StepRunner) -> ParityRepor
     return report
 
 
-def skip_parity(reason: str, steps: StepRunner) -> SkippedParity:
-    """Say that parity was not checked, and why."""
-    steps.skip(STEP, reason)
-    return SkippedParity(skipped=reason)
-
-
 def is_device_here(resolved: ResolvedProfile, status: str) -> bool:
     """True when the engine can be run on this machine's own GPU, which is one it belongs to."""
     if status != ENGINE or resolved.profile.backend == "onnxruntime":
@@ -70,7 +77,7 @@ def request_folder_parity(
     """Return the check of an output folder, which has its profile and sizes.
 
     Args:
-        built: The folder.
+        built: Has profile, sizes and typed model.
         reference: The FP32 model.
         open_engine: Opens the engine where its GPU is; None always emulates.
     """
@@ -81,7 +88,7 @@ def request_folder_parity(
         reference,
         load_model(built.path / manifest.typed_model.file),
         profile,
-        TypingOptions.from_profile(profile, manifest.pins, manifest.thresholds),
+        TypingOptions.from_profile(profile, manifest.pins, manifest.amax),
         manifest.optimization_profiles,
     )
     if open_engine is None or not is_device_here(manifest.profile, manifest.status):
@@ -89,13 +96,13 @@ def request_folder_parity(
     return replace(request, open_engine=partial(open_engine, built.path))
 
 
-def find_reference(folder: Path, manifest: Manifest) -> OnnxModel | None:
+def find_reference(built: BuiltFolder) -> OnnxModel | None:
     """Return the very source model of a prepared folder, if it lies beside it, else None."""
-    name = manifest.source.file
+    name = built.manifest.source.file
     if not name or Path(name).name != name:
         return None
-    beside = folder.resolve().parent / name
+    beside = built.path.resolve().parent / name
     if not beside.is_file():
         return None
     model = load_model(beside)
-    return model if hash_model(model) == manifest.source.sha256 else None
+    return model if hash_model(model) == built.manifest.source.sha256 else None

@@ -10,14 +10,9 @@ from pathlib import Path
 from trtdeploy.backends.installed import describe_environment
 from trtdeploy.building.compiling import compile_folder
 from trtdeploy.building.folder_files import check_typed_model, is_intact, require_plain_files
-from trtdeploy.building.manifest import (
-    BuiltFolder,
-    Manifest,
-    load_manifest,
-    save_manifest,
-)
-from trtdeploy.building.output_folder import check_replaceable, open_output_folder
-from trtdeploy.building.parity_step import check_built_parity, find_reference, request_folder_parity
+from trtdeploy.building.manifest import BuiltFolder, load_folder
+from trtdeploy.building.output_folder import MANIFEST_NAME, check_replaceable, open_output_folder
+from trtdeploy.building.parity_step import find_reference, finish_folder, request_folder_parity
 from trtdeploy.building.request import BuildRequest
 from trtdeploy.building.result import ENGINE, BuildResult
 from trtdeploy.building.target import judge_ability
@@ -27,7 +22,6 @@ from trtdeploy.core.errors import InputError, NotPossibleError, UsageError
 from trtdeploy.core.steps import ProgressCallback, StepRunner, ignore_progress
 from trtdeploy.graph.loading import load_model
 from trtdeploy.parity.request import SessionOpener
-from trtdeploy.report.writing import write_reports
 
 
 def build_prepared(
@@ -46,17 +40,18 @@ def build_prepared(
         NotPossibleError: This machine cannot compile for the folder's device either.
     """
     folder = request.model
-    manifest = load_manifest(folder)
+    built = load_folder(folder)
+    manifest = built.manifest
     _refuse_options(request)
     require_plain_files(folder, [manifest.typed_model])
-    check_typed_model(BuiltFolder(folder, manifest))
-    _require_own_weights(folder, manifest)
-    manifest.profile.require_sound(str(folder / "manifest.json"))
-    _require_one_recipe(folder, manifest)
+    check_typed_model(built)
+    _require_own_weights(built)
+    manifest.profile.require_sound(str(folder / MANIFEST_NAME))
+    _require_one_recipe(built)
     target = request.output_dir or folder
     is_done = manifest.status == ENGINE and target == folder and not request.rebuild
-    if is_done and is_intact(BuiltFolder(folder, manifest)):
-        return BuildResult(folder, ENGINE, True, "", "", manifest)
+    if is_done and is_intact(built):
+        return BuildResult(folder, manifest, reused=True)
     check_replaceable(target)
     ability = judge_ability(manifest.profile, target)
     if not ability.possible:
@@ -68,15 +63,14 @@ def build_prepared(
         if (folder / CALIBRATION_NAME).is_file() and not (folder / CALIBRATION_NAME).is_symlink():
             _take_over(folder / CALIBRATION_NAME, fresh / CALIBRATION_NAME)
         manifest = replace(manifest, environment=describe_environment())
-        manifest = compile_folder(fresh, target, manifest, steps)
-        manifest = save_manifest(fresh, manifest, steps)  # an engine is loaded by its manifest
-        reference = find_reference(folder, manifest)
-        if reference is not None and request.check_parity:
-            asked = request_folder_parity(BuiltFolder(fresh, manifest), reference, open_engine)
-            manifest = replace(manifest, parity=check_built_parity(asked, steps))
-        manifest = save_manifest(fresh, manifest, steps)
-        write_reports(fresh, manifest)
-    return BuildResult(target, ENGINE, False, "", "", manifest)
+        manifest = compile_folder(BuiltFolder(fresh, manifest), target, steps)
+        reference = find_reference(built) if request.check_parity else None
+        parity = None
+        if reference is not None:
+            compiled = BuiltFolder(fresh, manifest)
+            parity = request_folder_parity(compiled, reference, open_engine)
+        manifest = finish_folder(fresh, manifest, parity, steps)
+    return BuildResult(target, manifest)
 
 
 def _refuse_options(request: BuildRequest) -> None:
@@ -97,21 +91,21 @@ def _refuse_options(request: BuildRequest) -> None:
         )
 
 
-def _require_one_recipe(folder: Path, manifest: Manifest) -> None:
+def _require_one_recipe(built: BuiltFolder) -> None:
     """The profile names the engine's precision, the plan is how the model was typed."""
-    named, planned = manifest.profile.profile.recipe, manifest.precision.recipe
+    named, planned = built.manifest.profile.profile.recipe, built.manifest.precision.recipe
     if named != planned:
         raise InputError(
-            f"{folder / 'manifest.json'}: profile.profile.recipe is {named}, and the model was "
+            f"{built.path / MANIFEST_NAME}: profile.profile.recipe is {named}, and the model was "
             f"typed as precision.recipe says: {planned}",
             hint="Build from the ONNX file again to change the recipe.",
         )
 
 
-def _require_own_weights(folder: Path, manifest: Manifest) -> None:
+def _require_own_weights(built: BuiltFolder) -> None:
     """Refuse a typed model that would read anything but the files its manifest lists."""
-    listed = set(manifest.typed_model.files)
-    path = folder / manifest.typed_model.file
+    model = built.manifest.typed_model
+    listed, path = set(model.files), built.path / model.file
     others = {file.name for file in load_model(path).data_files}
     if others - listed:
         raise InputError(

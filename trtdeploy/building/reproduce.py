@@ -23,7 +23,7 @@ def render_reproduce_script(
     """Return a shell script with every size spelled out and the versions in comments.
 
     Args:
-        request: The build.
+        request: What was asked for; paths are written without their folders.
         source: The manifest's entry of the source model.
         profiles: Optimization profiles as resolved; several come from the deploy profile itself.
         environment: Versions, for the comments.

@@ -19,20 +19,22 @@ class BuildResult:
 
     Attributes:
         folder: Where everything lies.
-        status: ``engine`` when it holds what the device runs; ``prepared`` when the device, or
-            another machine, must still compile it.
+        manifest: Everything the build knew and decided, as in ``manifest.json``.
         reused: Nothing was built: the same result was already there.
         reason: Why there is no engine, when there is none.
         next_step: What to do about that.
-        manifest: Everything the build knew and decided, as in ``manifest.json``.
     """
 
     folder: Path
-    status: str
-    reused: bool
-    reason: str
-    next_step: str
     manifest: Manifest
+    reused: bool = False
+    reason: str = ""
+    next_step: str = ""
+
+    @property
+    def status(self) -> str:
+        """``engine``, or ``prepared`` when the device, or another machine, must still compile."""
+        return self.manifest.status
 
     @property
     def engine_path(self) -> Path | None:
@@ -42,7 +44,7 @@ class BuildResult:
 
     @property
     def parity_verdict(self) -> str:
-        """``pass``, ``worse than rounding explains``, ``fail``; else why there is none."""
+        """``pass``, ``suspect``, ``fail``; else why there is none."""
         parity = self.manifest.parity
         return parity.skipped if isinstance(parity, SkippedParity) else parity.verdict.value
 

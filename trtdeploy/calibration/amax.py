@@ -1,58 +1,35 @@
-"""The calibrate step: from samples to the thresholds a quantizing recipe needs."""
+"""The calibrate step: from samples to the amax that a quantizing recipe needs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from trtdeploy.calibration.calibrating import (
     SYNTHETIC_SAMPLES,
+    CalibrationObserver,
     CalibrationProgress,
     CalibrationRequest,
     calibrate_model,
 )
 from trtdeploy.calibration.methods import DEFAULT_METHODS, MethodChoice
-from trtdeploy.calibration.quantization_report import QuantizationReport
-from trtdeploy.calibration.statistics import CalibrationStatistics
-from trtdeploy.calibration.summary import summarize_calibration
+from trtdeploy.calibration.summary import Calibration
 from trtdeploy.config.calibration import CalibrationSection
-from trtdeploy.config.device import DeviceSpec
 from trtdeploy.config.recipe import Recipe
-from trtdeploy.core.errors import NotPossibleError, UsageError
+from trtdeploy.core.errors import UsageError
 from trtdeploy.core.number_formats import INT8, QuantizedType
-from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.core.steps import ProgressEvent, StepRunner
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel
-from trtdeploy.precision.audit.auditing import audit_quantization
-from trtdeploy.precision.pins import parse_pin
 from trtdeploy.precision.quantization.planning import plan_quantization
 from trtdeploy.precision.quantization.preparation import prepare_for_quantization
-from trtdeploy.precision.typed_model import TypedModel
 from trtdeploy.precision.typing_options import TypingOptions
 from trtdeploy.precision.typing_source import TypingRequest, TypingSource
 
 STEP = "calibrate"
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """Thresholds of one build, and where they come from.
-
-    Attributes:
-        statistics: What the samples showed.
-        methods: How thresholds follow from it.
-        thresholds: Clipping magnitude by value name.
-    """
-
-    statistics: CalibrationStatistics
-    methods: MethodChoice
-    thresholds: Mapping[str, float]
-
-
 def _choose_methods(section: CalibrationSection, kind: QuantizedType) -> MethodChoice:
-    """Return how thresholds are found: as the deploy profile says, else as suits the type."""
+    """Return how amax is found: as the deploy profile says, else as suits the type."""
     return MethodChoice(
         section.method or DEFAULT_METHODS[kind.name],
         tuple(section.methods.items()),
@@ -81,10 +58,10 @@ def calibrate(source: TypingSource, sha256: str, steps: StepRunner) -> Calibrati
     if not plan.measured:
         steps.skip(STEP, "nothing is quantized that has to be measured")
         return None
-    return measure_thresholds(source, sha256, prepared, plan.measured, steps)
+    return run_calibration(source, sha256, prepared, plan.measured, steps)
 
 
-def measure_thresholds(
+def run_calibration(
     source: TypingSource,
     sha256: str,
     prepared: OnnxModel,
@@ -97,7 +74,7 @@ def measure_thresholds(
         source: Holds the samples.
         sha256: Of the model's file.
         prepared: From ``prepare_for_quantization``.
-        measured: The values that need a threshold.
+        measured: The values that need an amax.
         steps: Records the step.
 
     Raises:
@@ -122,26 +99,11 @@ def measure_thresholds(
             _make_observer(steps),
         )
         methods = _choose_methods(profile.calibration, kind)
-        found = statistics.compute_thresholds(methods, kind)
+        found = statistics.compute_amax(methods, kind)
         step.log = [*statistics.notes, *statistics.skipped]
         made = "made-up " if statistics.is_synthetic else ""
         step.detail = f"{len(found)} values, {statistics.samples} {made}samples, {methods.default}"
     return Calibration(statistics, methods, found)
-
-
-def refuse_pins(pins: Sequence[str], device: DeviceSpec) -> None:
-    """Refuse pins to an 8-bit type that the device does not compute in.
-
-    Raises:
-        NotPossibleError: Names pin, type and device.
-    """
-    for pin in map(parse_pin, pins):
-        need = None if pin.kind is None else pin.kind.name.partition("-")[0]
-        if need is not None and need not in device.precisions:
-            raise NotPossibleError(
-                f"the pin {pin.text!r} asks for {need.upper()}, which {device.title} does not have",
-                hint=f"It has {', '.join(device.precisions)}.",
-            )
 
 
 def _refuse_samples(request: TypingRequest, recipe: Recipe) -> None:
@@ -152,7 +114,7 @@ def _refuse_samples(request: TypingRequest, recipe: Recipe) -> None:
         )
 
 
-def _make_observer(steps: StepRunner) -> Any:
+def _make_observer(steps: StepRunner) -> CalibrationObserver:
     def observe(state: CalibrationProgress) -> None:
         left = state.remaining_s
         detail = f"{state.samples_done} of {state.samples_total} samples"
@@ -163,36 +125,8 @@ def _make_observer(steps: StepRunner) -> Any:
     return observe
 
 
-def describe_quantization(
-    typed: TypedModel, sizes: OptimizationProfile, calibration: Calibration | None
-) -> QuantizationReport | None:
-    """Return what a report says about quantization; None when nothing is quantized.
-
-    Args:
-        typed: The typed model.
-        sizes: The usual ones decide the shares of work.
-        calibration: Of this build; None for a model that brought its own Q/DQ pairs.
-    """
-    plan = typed.quantization
-    if plan is None and not typed.plan.quantized:
-        return None
-    layers = plan.layers if plan is not None else {}
-    kinds = {decision.quantized for decision in layers.values() if decision.quantized is not None}
-    return QuantizationReport(
-        kind=" and ".join(sorted(kinds)) or "none",
-        decisions=layers,
-        notes=plan.notes if plan is not None else (),
-        audit=audit_quantization(typed.model, sizes.opt_shapes),
-        calibration=None
-        if calibration is None
-        else summarize_calibration(
-            calibration.statistics, calibration.methods, calibration.thresholds
-        ),
-    )
-
-
-def assume_thresholds(model: OnnxModel, options: TypingOptions) -> TypingOptions:
-    """Return options with a threshold of 1 for everything, to see a quantized graph before data."""
+def assume_amax(model: OnnxModel, options: TypingOptions) -> TypingOptions:
+    """Return options with an amax of 1 for everything, to see a quantized graph before data."""
     recipe = options.recipe
     if recipe.quantized is None:
         return options

@@ -140,23 +140,16 @@ def _load(path: Path, request: CalibrationRequest) -> CalibrationStatistics:
 
 def _open_sets(
     request: CalibrationRequest, paths: Sequence[Path]
-) -> list[SampleSet | SyntheticSet]:
+) -> Sequence[SampleSet | SyntheticSet]:
     """Open everything before anything is run: a typo must not cost the time of a calibration."""
+    sizes, count = request.optimization_profile, request.synthetic_samples
+    if count and not request.data:
+        return [SyntheticSet(request.model, sizes, count)]
     inputs = request.model.input_specs()
-    sets: list[SampleSet | SyntheticSet] = [
-        SampleSet(
-            path,
-            inputs,
-            request.optimization_profile,
-            request.preprocessing,
-            request.on_nonfinite,
-        )
+    return [
+        SampleSet(path, inputs, sizes, request.preprocessing, request.on_nonfinite)
         for path in paths
     ]
-    if request.synthetic_samples and not request.data:
-        count = request.synthetic_samples
-        sets.append(SyntheticSet(request.model, request.optimization_profile, count))
-    return sets
 
 
 def _measure_sets(
@@ -200,11 +193,7 @@ def _summarize(
             f"rows that fill the last batch, or were to be left out, were counted in {listed}"
         )
     data = CalibrationData(
-        samples.description,
-        samples.sha256,
-        counter.samples,
-        skipped,
-        samples.is_synthetic,
+        samples.description, samples.sha256, counter.samples, skipped, samples.is_synthetic
     )
     return CalibrationStatistics(request.model_sha256, counter.histograms, (data,), tuple(notes))
 

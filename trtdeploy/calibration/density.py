@@ -25,18 +25,18 @@ class Moments:
 
 
 class MagnitudeDensity:
-    """The values of a histogram as a density: even within a bin, and nothing above amax.
+    """The values of a histogram as a density: even within a bin, and nothing above the largest.
 
     Args:
         histogram: At least one of its values is not zero.
     """
 
     def __init__(self, histogram: MagnitudeHistogram) -> None:
-        self.amax = histogram.amax
-        top = int(find_bins(self.amax))
+        self.largest = histogram.largest
+        top = int(find_bins(self.largest))
         counts = histogram.counts[: top + 1].astype(np.float64)
         edges = find_edges(np.arange(top + 2))
-        edges[-1] = max(self.amax, edges[-2] * (1 + _POINT_WIDTH))
+        edges[-1] = max(self.largest, edges[-2] * (1 + _POINT_WIDTH))
         low, high = edges[:-1], edges[1:]
         self._last_edge = edges[-1]
         self._low = low
@@ -50,7 +50,7 @@ class MagnitudeDensity:
 
     @property
     def edges(self) -> Floats:
-        """Lower edges of the bins up to that of amax, ascending; the first is 0."""
+        """Lower edges of the bins up to that of the largest, ascending; the first is 0."""
         return self._low
 
     @property
@@ -75,9 +75,9 @@ class MagnitudeDensity:
         )
 
     def _locate(self, limits: Floats) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
-        """Return bin, limit, and lower edge of the bin; from amax on, everything lies below."""
-        reached = limits >= self.amax
-        bins = find_bins(np.where(reached, self.amax, limits))
+        """Return bin, limit, and lower edge of the bin; all lies below the largest."""
+        reached = limits >= self.largest
+        bins = find_bins(np.where(reached, self.largest, limits))
         low = self._low[bins]
         # Rounding to FP32 may have reached the next bin.
         x = np.where(reached, self._last_edge, np.maximum(limits, low))

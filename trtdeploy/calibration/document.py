@@ -14,7 +14,7 @@ from trtdeploy.calibration.histogram_text import (
     format_counts,
     parse_histogram,
 )
-from trtdeploy.calibration.methods import MethodChoice, find_threshold
+from trtdeploy.calibration.methods import MethodChoice, find_amax
 from trtdeploy.calibration.statistics import CalibrationData, CalibrationStatistics
 from trtdeploy.config.calibration import CALIBRATION_METHODS
 from trtdeploy.core.errors import InputError
@@ -103,7 +103,7 @@ def save_statistics(
         statistics: What was found.
         path: The file; an existing one is replaced.
         methods: What the build chose; shown beside what each method would have given.
-        kind: What the thresholds are for.
+        kind: The 8-bit type that amax is for.
 
     Raises:
         UsageError: A pattern of ``methods`` matches no tensor.
@@ -173,22 +173,22 @@ def _to_valid(text: str) -> str:
 def _describe_tensor(
     found: MagnitudeHistogram, method: str, methods: MethodChoice, kind: QuantizedType
 ) -> dict[str, Any]:
-    thresholds: dict[str, float] = {
-        each: find_threshold(found, each, kind, percentile=methods.percentile)
+    amax: dict[str, float] = {
+        each: find_amax(found, each, kind, percentile=methods.percentile)
         for each in CALIBRATION_METHODS
     }
     first_bin, counts = format_counts(found)
     is_empty = found.minimum > found.maximum
     return {
-        "amax": found.amax,
+        "amax": found.largest,
         "minimum": None if is_empty else found.minimum,
         "maximum": None if is_empty else found.maximum,
         "one_sided": found.is_one_sided,
-        "always_zero": found.amax == 0.0,
+        "always_zero": found.largest == 0.0,
         "count": found.count,
         "method": method,
-        "threshold": thresholds[method],
-        "thresholds": thresholds,
+        "threshold": amax[method],
+        "thresholds": amax,
         "first_bin": first_bin,
         "counts": counts,
     }

@@ -1,4 +1,4 @@
-"""Threshold whose quantized distribution loses least information."""
+"""Amax whose quantized distribution loses least information."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trtdeploy.core.number_formats import INT8
 LINEAR_BINS = 2048
 LEVELS = 128
 MOST_CLIPPING = 1 / 8
-"""Error of clipping at a threshold, relative to that of rounding at amax; both are squared sums."""
+"""Error of clipping at an amax, relative to that of rounding without any; both are squared sums."""
 _TIE = 1e-9
 """Divergences that differ by less, in nats, differ by rounding."""
 
@@ -27,18 +27,18 @@ Indices = npt.NDArray[np.int64]
 
 
 def find_least_divergence(histogram: MagnitudeHistogram) -> float:
-    """Return the threshold of least Kullback-Leibler divergence for 8-bit integers.
+    """Return the amax of least Kullback-Leibler divergence for 8-bit integers.
 
-    TensorRT's method: |x| in 2048 equal bins up to amax. For each number ``i`` of bins from 128,
-    P is the first ``i`` bins with everything above added to the last one, and Q the same bins
+    TensorRT's method: |x| in 2048 equal bins up to the largest. For each number ``i`` of bins from
+    128, P is the first ``i`` bins with everything above added to the last one, and Q the same bins
     (without what lies above) merged into 128 levels, each level spread evenly over those of its
-    bins that are not empty. The threshold is ``i`` bins wide for the ``i`` of least KL(P || Q). The
+    bins that are not empty. Amax is ``i`` bins wide for the ``i`` of least KL(P || Q). The
     first bin counts as much as the second one, because the zeros of a ReLU say nothing about
     resolution.
 
     Source: S. Migacz, "8-bit Inference with TensorRT", GTC 2017; the treatment of the first bin,
-    and ties going to the larger threshold, are those of NVIDIA's pytorch-quantization
-    (calib/histogram.py). One thing differs: clipping at the threshold may cost at most an eighth of
+    and ties going to the larger amax, are those of NVIDIA's pytorch-quantization
+    (calib/histogram.py). One thing differs: clipping at amax may cost at most an eighth of
     what rounding costs without any. A layer averages rounding out, and not clipping, which always
     hits the same large values. Divergence does not see how large they are: of a GELU or SiLU, whose
     negative values pile up in a narrow range, it may keep that range alone; and of few or discrete
@@ -48,16 +48,16 @@ def find_least_divergence(histogram: MagnitudeHistogram) -> float:
         histogram: At least one of its values is not zero.
 
     Returns:
-        From 1/16 of amax to amax.
+        From 1/16 of the largest magnitude to that.
     """
     density = MagnitudeDensity(histogram)
-    limits = density.amax * np.arange(LINEAR_BINS + 1) / LINEAR_BINS
+    limits = density.largest * np.arange(LINEAR_BINS + 1) / LINEAR_BINS
     below = density.measure_mass(limits)
     mass = np.diff(below)
     mass[0] = mass[1]
     divergence = measure_divergences(mass)
     levels = list_levels(INT8) / INT8.max
-    rounding = measure_errors(density, np.array([density.amax]), levels)[0]
+    rounding = measure_errors(density, np.array([density.largest]), levels)[0]
     clipping = measure_clipping(density, limits[LEVELS:-1])
     divergence[:-1][clipping > MOST_CLIPPING * rounding] = np.inf
     best = int(np.flatnonzero(divergence <= divergence.min() + _TIE)[-1])

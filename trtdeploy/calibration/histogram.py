@@ -52,7 +52,7 @@ class MagnitudeHistogram:
         return int(self.counts.sum())
 
     @property
-    def amax(self) -> float:
+    def largest(self) -> float:
         """Largest finite magnitude, exact; 0 when there is none."""
         return max(abs(self.minimum), abs(self.maximum)) if self.minimum <= self.maximum else 0.0
 
@@ -60,11 +60,6 @@ class MagnitudeHistogram:
     def is_one_sided(self) -> bool:
         """True when no finite value is negative."""
         return self.minimum >= 0.0
-
-    @property
-    def nonfinite_count(self) -> int:
-        """Values that are NaN or infinite."""
-        return self.nan_count + self.inf_count
 
     def add(self, values: npt.NDArray[Any]) -> None:
         """Count every value.
@@ -90,12 +85,6 @@ class MagnitudeHistogram:
         self.maximum = max(self.maximum, other.maximum)
         self.nan_count += other.nan_count
         self.inf_count += other.inf_count
-
-    def copy(self) -> MagnitudeHistogram:
-        """Return an independent copy."""
-        copied = MagnitudeHistogram()
-        copied.merge(self)
-        return copied
 
     def __eq__(self, other: object) -> bool:
         """Compare everything that was counted, exactly."""

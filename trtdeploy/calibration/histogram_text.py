@@ -38,10 +38,7 @@ def parse_histogram(
 ) -> MagnitudeHistogram:
     """Return the histogram that ``format_counts`` described.
 
-    Args:
-        first_bin: Bin of the first count.
-        text: The counts.
-        limits: Smallest and largest value; None when there is none.
+    ``limits`` are the smallest and the largest value, None when there is none.
 
     Raises:
         ValueError: The text is damaged, or contradicts the limits; says how.
@@ -60,8 +57,10 @@ def parse_histogram(
         raise ValueError(f"counts, minimum {minimum} and maximum {maximum} contradict each other")
     histogram.minimum, histogram.maximum = minimum, maximum
     (filled,) = histogram.counts.nonzero()
-    if histogram.amax > _LARGEST or int(find_bins(histogram.amax)) != filled[-1]:
-        raise ValueError(f"the largest magnitude {histogram.amax:g} is not in the last filled bin")
+    if histogram.largest > _LARGEST or int(find_bins(histogram.largest)) != filled[-1]:
+        raise ValueError(
+            f"the largest magnitude {histogram.largest:g} is not in the last filled bin"
+        )
     return histogram
 
 

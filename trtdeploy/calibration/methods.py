@@ -21,22 +21,22 @@ from trtdeploy.core.number_formats import FP8_E4M3, INT8, QuantizedType
 
 DEFAULT_METHODS = {INT8.name: "entropy", FP8_E4M3.name: "minmax"}
 """By 8-bit type, where nobody names one (docs/quantization-accuracy.md compares them). FP8 gains
-nothing from clipping: its error is relative."""
-"""Best or within 2 dB of the best SQNR on each of four networks, where any other fell 4 to 11 dB
-behind on one: ResNet-50, MobileNetV3, YOLOv8n, PP-OCRv6 detection, INT8, 16 made-up images."""
-THRESHOLD_OF_NOTHING = 1.0
+nothing from clipping: its error is relative. For INT8, entropy is best or within 2 dB of the best
+SQNR on each of four networks, where any other fell 4 to 11 dB behind on one: ResNet-50,
+MobileNetV3, YOLOv8n, PP-OCRv6 detection, 16 made-up images."""
+AMAX_OF_NOTHING = 1.0
 """Of a tensor that is always zero: any scale stores it exactly, and 1 disturbs no arithmetic."""
 
 
 @dataclass(frozen=True)
 class MethodChoice:
-    """Which method finds the threshold of which tensor.
+    """Which method finds the amax of which tensor.
 
     Attributes:
         default: For tensors that no pattern matches.
         by_tensor: Pattern and method; the first pattern that matches a tensor's name decides.
             ``*``, ``?`` and ``[...]`` are wildcards; an exact name always matches itself.
-        percentile: Percentile of the method of that name.
+        percentile: Share of the magnitudes that ``percentile`` keeps.
 
     Raises:
         UsageError: There is no such method or percentile.
@@ -83,33 +83,33 @@ def check_method(method: str) -> None:
         )
 
 
-def find_threshold(
+def find_amax(
     histogram: MagnitudeHistogram,
     method: str,
     kind: QuantizedType = INT8,
     *,
     percentile: float = DEFAULT_PERCENTILE,
 ) -> float:
-    """Return the magnitude at which a tensor is clipped; its scale is threshold / ``kind.max``.
+    """Return the magnitude at which a tensor is clipped; its scale is amax / ``kind.max``.
 
     Args:
         histogram: Values of the tensor; NaN and infinity do not count.
-        method: ``minmax`` (amax), ``percentile``, ``entropy`` or ``mse``.
+        method: ``minmax`` (the largest magnitude), ``percentile``, ``entropy`` or ``mse``.
         kind: What the tensor is quantized to. ``entropy`` is about levels of equal width, those of
-            integers: the levels of FP8 narrow towards zero as a threshold does, so clipping only
-            loses, and amax is returned.
-        percentile: For the method of that name.
+            integers: the levels of FP8 narrow towards zero as amax does, so clipping only
+            loses, and the largest magnitude is returned.
+        percentile: Share of the magnitudes that ``percentile`` keeps.
 
     Returns:
-        Finite and above 0; at most amax. 1.0 when no value differs from zero.
+        Finite and above 0; at most the largest magnitude. 1.0 when no value differs from zero.
 
     Raises:
         UsageError: There is no such method or percentile.
     """
     check_method(method)
-    amax = histogram.amax
-    if amax == 0.0:
-        return THRESHOLD_OF_NOTHING
+    largest = histogram.largest
+    if largest == 0.0:
+        return AMAX_OF_NOTHING
     if method == "percentile":
         found = find_percentile(histogram, percentile)
     elif method == "entropy" and kind == INT8:
@@ -117,5 +117,5 @@ def find_threshold(
     elif method == "mse":
         found = find_least_squared_error(histogram, kind)
     else:
-        found = amax
-    return min(found, amax)
+        found = largest
+    return min(found, largest)

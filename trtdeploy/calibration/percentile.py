@@ -1,4 +1,4 @@
-"""Threshold that a given share of the magnitudes does not exceed."""
+"""Amax that a given share of the magnitudes does not exceed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def find_percentile(histogram: MagnitudeHistogram, percentile: float = DEFAULT_P
         percentile: Above 0, at most 100.
 
     Returns:
-        At most amax. Amax itself when the percentile is 0: a tensor that is nearly always zero.
+        At most the largest magnitude; that itself when the percentile is 0, as it is for a tensor
+        that is nearly always zero.
 
     Raises:
         UsageError: There is no such percentile.
@@ -36,14 +37,14 @@ def find_percentile(histogram: MagnitudeHistogram, percentile: float = DEFAULT_P
     count = int(cumulative[-1])
     rank = math.ceil(Fraction(str(percentile)) * count / _ALL)
     if rank == count:
-        return histogram.amax
+        return histogram.largest
     bin_index = int(np.searchsorted(cumulative, rank))
     if bin_index == 0:
-        return histogram.amax
+        return histogram.largest
     inside = int(histogram.counts[bin_index])
     low, high = find_edges([bin_index, bin_index + 1])
     place = (rank - (int(cumulative[bin_index]) - inside) - 0.5) / inside
-    return min(float(low + (high - low) * place), histogram.amax)
+    return min(float(low + (high - low) * place), histogram.largest)
 
 
 def check_percentile(percentile: float) -> None:

@@ -62,15 +62,11 @@ class SampleSet:
         )
         self._shapes = find_single_shapes(inputs, optimization_profile)
         self._path = Path(path)
+        self.description = self._source.description
 
     def __len__(self) -> int:
         """Return the number of samples, bad ones included."""
         return len(self._source)
-
-    @property
-    def description(self) -> str:
-        """For people."""
-        return self._source.description
 
     @cached_property
     def sha256(self) -> str:

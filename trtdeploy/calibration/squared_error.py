@@ -1,4 +1,4 @@
-"""Threshold of least expected squared quantization error."""
+"""Amax of least expected squared quantization error."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ _CANDIDATES_AT_ONCE = 128
 
 
 def find_least_squared_error(histogram: MagnitudeHistogram, kind: QuantizedType) -> float:
-    """Return the threshold T that makes the sum of (x - q(x))^2 least.
+    """Return the amax T that makes the sum of (x - q(x))^2 least.
 
     ``q`` rounds to the nearest of the magnitudes that ``kind`` stores, scaled by T / max, and
     saturates. The values count as spread evenly within their bins, so all sums are differences of
-    partial moments: over the values that round to g, ``M2 - 2 g M1 + g^2 M0``. Candidates are amax
-    and every bin edge below it, in steps of 0.4 to 0.8 %, except those at which clipping alone
-    costs more than all of amax does.
+    partial moments: over the values that round to g, ``M2 - 2 g M1 + g^2 M0``. Candidates are the
+    largest magnitude and every bin edge below it, in steps of 0.4 to 0.8 %, except those at which
+    clipping alone costs more than all of the largest does.
 
     The levels of FP8 lie as dense, relative to their size, at every magnitude; so there clipping
-    gains next to nothing, and the result is close to amax.
+    gains next to nothing, and the result is close to the largest.
 
     Args:
         histogram: At least one of its values is not zero.
-        kind: Its levels.
+        kind: The 8-bit type.
 
     Returns:
-        Above 0, at most amax.
+        Above 0, at most the largest magnitude.
     """
     density = MagnitudeDensity(histogram)
     levels = list_levels(kind) / kind.max
-    at_amax = measure_errors(density, np.array([density.amax]), levels)[0]
+    at_largest = measure_errors(density, np.array([density.largest]), levels)[0]
     edges = density.edges[1:]
-    edges = edges[edges < density.amax]
-    hopeful = edges[measure_clipping(density, edges) < at_amax]
-    candidates = np.append(hopeful, density.amax)
+    edges = edges[edges < density.largest]
+    hopeful = edges[measure_clipping(density, edges) < at_largest]
+    candidates = np.append(hopeful, density.largest)
     errors = np.concatenate(
         [
             measure_errors(density, candidates[start : start + _CANDIDATES_AT_ONCE], levels)
@@ -61,27 +61,27 @@ def list_levels(kind: QuantizedType) -> Floats:
     return stored[stored <= kind.max]
 
 
-def measure_errors(density: MagnitudeDensity, thresholds: Floats, levels: Floats) -> Floats:
-    """Return the sum of squared errors for each threshold.
+def measure_errors(density: MagnitudeDensity, amax: Floats, levels: Floats) -> Floats:
+    """Return the sum of squared errors for each amax.
 
     Args:
         density: What is quantized.
-        thresholds: [T].
-        levels: Magnitudes that are stored, relative to the threshold, ascending from 0 to 1: [L].
+        amax: Those to compare, [T].
+        levels: Magnitudes that are stored, relative to amax, ascending from 0 to 1: [L].
     """
     halfway = np.concatenate(([0.0], (levels[:-1] + levels[1:]) / 2, [np.inf]))
-    below = density.measure_moments(thresholds[:, None] * halfway)
-    values = thresholds[:, None] * levels
+    below = density.measure_moments(amax[:, None] * halfway)
+    values = amax[:, None] * levels
     zeroth, first, second = map(np.diff, (below.zeroth, below.first, below.second))
     errors: Floats = (second - 2 * values * first + values * values * zeroth).sum(axis=1)
     return errors
 
 
-def measure_clipping(density: MagnitudeDensity, thresholds: Floats) -> Floats:
-    """Return the part of those errors that is made above each threshold: [T]."""
-    below, total = density.measure_moments(thresholds), density.total
+def measure_clipping(density: MagnitudeDensity, amax: Floats) -> Floats:
+    """Return the part of those errors that is made above each amax: [T]."""
+    below, total = density.measure_moments(amax), density.total
     zeroth, first, second = (
         total.zeroth - below.zeroth, total.first - below.first, total.second - below.second
     )  # fmt: skip
-    errors: Floats = second - 2 * thresholds * first + thresholds * thresholds * zeroth
+    errors: Floats = second - 2 * amax * first + amax * amax * zeroth
     return errors

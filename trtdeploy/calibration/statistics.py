@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trtdeploy.calibration.histogram import MagnitudeHistogram
-from trtdeploy.calibration.methods import MethodChoice, find_threshold
+from trtdeploy.calibration.methods import MethodChoice, find_amax
 from trtdeploy.core.errors import InputError, UsageError
 from trtdeploy.core.number_formats import INT8, QuantizedType
 
@@ -35,7 +35,7 @@ class CalibrationData:
 
 @dataclass(frozen=True)
 class CalibrationStatistics:
-    """Histograms of a model's tensors; thresholds follow from them without running the model.
+    """Histograms of a model's tensors; amax follows from them without running the model.
 
     Attributes:
         model_sha256: Of the model file (and its data files) that was run.
@@ -61,18 +61,11 @@ class CalibrationStatistics:
 
     @property
     def is_synthetic(self) -> bool:
-        """True when any samples were made up: thresholds prove nothing then."""
+        """True when any samples were made up: scales prove nothing then."""
         return any(data.is_synthetic for data in self.data)
 
-    @property
-    def always_zero(self) -> tuple[str, ...]:
-        """Tensors without a value other than zero; their threshold is 1."""
-        return tuple(name for name, found in self.histograms.items() if found.amax == 0.0)
-
-    def compute_thresholds(
-        self, methods: MethodChoice, kind: QuantizedType = INT8
-    ) -> dict[str, float]:
-        """Return the magnitude at which each tensor is clipped: finite, above 0, at most amax.
+    def compute_amax(self, methods: MethodChoice, kind: QuantizedType = INT8) -> dict[str, float]:
+        """Return the amax of each tensor: finite, above 0, at most the largest magnitude.
 
         Args:
             methods: Which method for which tensor.
@@ -83,9 +76,7 @@ class CalibrationStatistics:
         """
         methods.check_patterns(self.histograms)
         return {
-            name: find_threshold(
-                found, methods.find_method(name), kind, percentile=methods.percentile
-            )
+            name: find_amax(found, methods.find_method(name), kind, percentile=methods.percentile)
             for name, found in self.histograms.items()
         }
 
@@ -111,7 +102,7 @@ class CalibrationStatistics:
 def merge_statistics(parts: Sequence[CalibrationStatistics]) -> CalibrationStatistics:
     """Return statistics as if one calibration had seen the samples of all parts.
 
-    The order of the parts does not matter for any threshold.
+    The order of the parts does not matter for any amax.
 
     Args:
         parts: At least one.

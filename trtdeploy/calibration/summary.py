@@ -1,4 +1,4 @@
-"""What reports say of a calibration: where each tensor is clipped, and on what data."""
+"""What came of a calibration, and what reports say of it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class TensorRange:
     """Where a tensor is clipped; None is a figure that was not finite.
 
     Attributes:
-        threshold: Magnitude at which it is clipped.
-        amax: Its largest magnitude.
-        method: That chose the threshold.
+        amax: The largest magnitude that is kept; what lies above is clipped.
+        largest: The largest magnitude that was seen.
+        method: That chose amax.
         one_sided: It is never negative.
     """
 
-    threshold: float | None
     amax: float | None
+    largest: float | None
     method: str
     one_sided: bool
 
@@ -33,7 +33,7 @@ class CalibrationSummary:
     Attributes:
         method: For tensors that no pattern matches.
         by_tensor: Pattern and method of the others.
-        percentile: Of the method of that name.
+        percentile: Share of the magnitudes that ``percentile`` keeps.
         data: What was run.
         tensors: In graph order.
         notes: What a person should know.
@@ -61,27 +61,36 @@ class CalibrationSummary:
         return tuple(text for data in self.data for text in data.skipped)
 
 
-def summarize_calibration(
-    statistics: CalibrationStatistics, methods: MethodChoice, thresholds: Mapping[str, float]
-) -> CalibrationSummary:
-    """Return what a report says of a calibration.
+@dataclass(frozen=True)
+class Calibration:
+    """The amax of each quantized value, and where it comes from.
 
-    Args:
+    Attributes:
         statistics: What the samples showed.
-        methods: How thresholds follow from it.
-        thresholds: Clipping magnitude by value name.
+        methods: How amax follows from it.
+        amax: Largest magnitude kept, by value name.
     """
-    found = statistics.histograms
-    return CalibrationSummary(
-        method=methods.default,
-        by_tensor=methods.by_tensor,
-        percentile=methods.percentile,
-        data=statistics.data,
-        tensors={
-            name: TensorRange(
-                threshold, found[name].amax, methods.find_method(name), found[name].is_one_sided
-            )
-            for name, threshold in thresholds.items()
-        },
-        notes=statistics.notes,
-    )
+
+    statistics: CalibrationStatistics
+    methods: MethodChoice
+    amax: Mapping[str, float]
+
+    def summarize(self) -> CalibrationSummary:
+        """Return what a report says of it."""
+        found = self.statistics.histograms
+        return CalibrationSummary(
+            method=self.methods.default,
+            by_tensor=self.methods.by_tensor,
+            percentile=self.methods.percentile,
+            data=self.statistics.data,
+            tensors={
+                name: TensorRange(
+                    amax,
+                    found[name].largest,
+                    self.methods.find_method(name),
+                    found[name].is_one_sided,
+                )
+                for name, amax in self.amax.items()
+            },
+            notes=self.statistics.notes,
+        )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
 from trtdeploy.cli import options
 from trtdeploy.cli.output import OutputFormat, format_rows, sink
 
@@ -55,7 +53,6 @@ def build(
       4  a package is missing       6  the compiler failed
       5  only the device can compile; the prepared folder is written
     """
-    sink.format = output
     from trtdeploy import api
     from trtdeploy.building.request import BuildRequest
     from trtdeploy.config.shape_syntax import parse_shape_table
@@ -91,20 +88,16 @@ def _print_result(result: BuildResult, error: TrtdeployError | None) -> None:
             ("model", result.model_path),
             ("report", result.folder / "report.html"),
             ("parity", result.parity_verdict),
-            ("outlook", _describe_outlook(result)),
+            ("expected speed", _describe_expected_speed(result)),
             ("assumed", "\n".join(result.manifest.shape_notes)),
             ("status", "already there, nothing to do (--rebuild forces)" if result.reused else ""),
             ("next", result.next_step),
         ]
     )
-    if error is None:
-        sink.data(text, result.to_dict())
-        return
     sink.result(text, result.to_dict(), error)
-    raise typer.Exit(error.exit_code)
 
 
-def _describe_outlook(result: BuildResult) -> str:
+def _describe_expected_speed(result: BuildResult) -> str:
     """Return what to expect of a quantized build: its speed, and whether it may be shipped."""
     quantization = result.manifest.quantization
     if quantization is None:

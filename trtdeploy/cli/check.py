@@ -31,7 +31,6 @@ def check(
       0  no blocker       1  blockers found
       2  wrong usage      3  the file or profile cannot be read
     """
-    sink.format = output
     from trtdeploy import api
     from trtdeploy.config.shape_syntax import parse_shape_table
     from trtdeploy.preflight.text import render_report

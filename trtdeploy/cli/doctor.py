@@ -21,7 +21,6 @@ def doctor(output: options.Output = OutputFormat.HUMAN) -> None:
 
     Also what is missing for the rest. Only looks: no GPU library is loaded.
     """
-    sink.format = output
     from trtdeploy.backends.cuda.local_gpu import find_local_gpu
     from trtdeploy.backends.installed import INSTALL, describe_environment
     from trtdeploy.building.target import judge_ability

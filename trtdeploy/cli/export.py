@@ -59,7 +59,6 @@ def export(
       2  wrong usage             3  it cannot be exported; module and line named
       4  a package is missing
     """
-    sink.format = output
     from trtdeploy import api
     from trtdeploy.core.errors import UsageError
     from trtdeploy.export import arguments

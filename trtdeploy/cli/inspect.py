@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,8 @@ import typer
 
 from trtdeploy.cli import options
 from trtdeploy.cli.output import OutputFormat, format_rows, sink
+from trtdeploy.core.tensors import format_shape
+from trtdeploy.core.units import format_bytes
 
 
 def inspect(
@@ -23,7 +26,6 @@ def inspect(
     Knows ONNX files, plans of TensorRT and TensorRT-RTX, Ultralytics' prefixed engines, and the
     folders that 'trtdeploy build' writes. Nothing is executed or deserialised.
     """
-    sink.format = output
     from trtdeploy import api
 
     facts = api.inspect(path)
@@ -41,8 +43,8 @@ def _render_onnx(facts: dict[str, Any]) -> str:
             ("inputs", _render_tensors(facts["inputs"])),
             ("outputs", _render_tensors(facts["outputs"])),
             ("nodes", facts["nodes"]),
-            ("operators", _wrap(operators)),
-            ("size", _size(facts["bytes"])),
+            ("operators", textwrap.fill(operators, 66)),
+            ("size", format_bytes(facts["bytes"])),
         ]
     )
 
@@ -53,7 +55,7 @@ def _render_engine(facts: dict[str, Any]) -> str:
             ("kind", f"engine of {facts['product']} {facts['version']}"),
             ("GPUs", ", ".join(facts["compute_capabilities"])),
             ("prefix", facts["prefix"]),
-            ("size", _size(facts["bytes"])),
+            ("size", format_bytes(facts["bytes"])),
             ("metadata", "\n".join(f"{k}: {v}" for k, v in facts["metadata"].items())),
         ]
     )
@@ -74,7 +76,10 @@ def _render_folder(facts: dict[str, Any]) -> str:
                 "precision",
                 ", ".join(f"{n} nodes {t}" for t, n in (facts["precision"] or {}).items()),
             ),
-            ("engine", f"{engine['file']}, {_size(engine['bytes'])}" if engine else "none yet"),
+            (
+                "engine",
+                f"{engine['file']}, {format_bytes(engine['bytes'])}" if engine else "none yet",
+            ),
             ("plan", f"{plan['product']} {plan['version']}" if plan else None),
             ("shapes", _render_shapes(facts["optimization_profiles"])),
         ]
@@ -84,10 +89,9 @@ def _render_folder(facts: dict[str, Any]) -> str:
 def _render_tensors(tensors: list[dict[str, Any]]) -> str:
     rows = []
     for tensor in tensors:
-        shape = tensor["shape"]
-        dims = "unknown rank" if shape is None else "x".join(map(str, shape)) or "scalar"
         mark = " (its values decide shapes)" if tensor["is_shape_tensor"] else ""
-        rows.append(f"{tensor['name']}: {tensor['dtype']} {dims}{mark}")
+        shape = format_shape(tensor["shape"])
+        rows.append(f"{tensor['name']}: {tensor['dtype']} {shape}{mark}")
     return "\n".join(rows)
 
 
@@ -95,20 +99,6 @@ def _render_shapes(profiles: list[dict[str, Any]]) -> str:
     rows = []
     for entry in profiles:
         for name, table in entry["shapes"].items():
-            points = [
-                "x".join(map(str, table[point])) or "scalar" for point in ("min", "opt", "max")
-            ]
+            points = [format_shape(table[point]) for point in ("min", "opt", "max")]
             rows.append(f"{name}: {points[0] if len(set(points)) == 1 else ' / '.join(points)}")
     return "\n".join(rows)
-
-
-def _wrap(text: str, width: int = 66) -> str:
-    import textwrap
-
-    return "\n".join(textwrap.wrap(text, width))
-
-
-def _size(count: int) -> str:
-    from trtdeploy.core.units import format_bytes
-
-    return format_bytes(count)

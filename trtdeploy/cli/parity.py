@@ -51,7 +51,6 @@ def parity(
       0  the same within rounding       1  it differs, or could not be run
       2  wrong usage                    3  a file cannot be used
     """
-    sink.format = output
     from trtdeploy import api
     from trtdeploy.config.shape_syntax import parse_shape_table
     from trtdeploy.core.errors import UsageError
@@ -75,15 +74,15 @@ def parity(
 
 
 def _print_report(report: ParityReport, junit_file: Path | None) -> None:
-    from trtdeploy.core.files import save_text
     from trtdeploy.report.console import render_parity_console
     from trtdeploy.report.json_document import clean_value, dump_document
     from trtdeploy.report.junit import render_parity_junit
+    from trtdeploy.report.writing import save_file
 
     shown = clean_value(type(report), report)
     sink.data(render_parity_console(shown), dump_document(shown))
     if junit_file is not None:
-        save_text(junit_file, render_parity_junit(shown))
+        save_file(junit_file, render_parity_junit(shown))
         sink.note(f"wrote {junit_file}")
 
 

@@ -6,8 +6,6 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from trtdeploy.cli import options
 from trtdeploy.cli.output import OutputFormat, format_rows, format_table, sink
 
@@ -60,7 +58,6 @@ def pin(
       0  the target is reached, with the pins that are printed (or without any)
       1  no set reaches it       2  wrong usage       3  a file cannot be used
     """
-    sink.format = output
     from trtdeploy import api
     from trtdeploy.config.shape_syntax import parse_shape_table
     from trtdeploy.pinning.request import PinRequest
@@ -104,13 +101,10 @@ def _print_report(report: PinningReport, output_file: Path | None) -> None:
     from trtdeploy.pinning.report import render_deploy_profile
 
     text = "\n\n".join(filter(None, (_render_table(report), _render_summary(report))))
-    if not report.reached:
-        error = CheckFailedError(
-            f"no set of pins reaches {report.target}", hint="Ask for less, or see the notes above."
-        )
-        sink.result(text, report.to_dict(), error)
-        raise typer.Exit(error.exit_code)
-    sink.data(text, report.to_dict())
+    error = CheckFailedError(
+        f"no set of pins reaches {report.target}", hint="Ask for less, or see the notes above."
+    )
+    sink.result(text, report.to_dict(), None if report.reached else error)
     if output_file is not None:
         written = render_deploy_profile(report, output_file.parent)
         save_text(output_file, written)

@@ -34,7 +34,6 @@ def profiles(
       trtdeploy profiles --devices              what --set device=NAME may name
       trtdeploy profiles --devices orin-nano-8gb
     """
-    sink.format = output
     if devices and overrides:
         raise UsageError("--set changes a deploy profile, and --devices shows devices")
     if devices:

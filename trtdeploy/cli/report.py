@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from trtdeploy.cli import options
 from trtdeploy.cli.output import OutputFormat, sink
+
+if TYPE_CHECKING:
+    from trtdeploy.report.document import BuildReport
 
 
 def report(
@@ -48,24 +52,45 @@ def report(
       1  the gate failed: an output is outside its tolerance, or there are blockers
       2  wrong usage      3  there is no report, or it cannot be read
     """
-    sink.format = output
     from trtdeploy.report.console import render_console
+    from trtdeploy.report.junit import render_junit
     from trtdeploy.report.loading import find_report_file, load_report
-    from trtdeploy.report.summary import summarize_report
-    from trtdeploy.report.writing import HTML_NAME, JUNIT_NAME, save_html, save_junit
+    from trtdeploy.report.outcome import is_accepted
+    from trtdeploy.report.page.html import render_html
+    from trtdeploy.report.writing import HTML_NAME, JUNIT_NAME, save_file
 
     path = find_report_file(folder)
     loaded = load_report(path)
     page = html_file or (path.parent / HTML_NAME if html else None)
     results = junit_file or (path.parent / JUNIT_NAME if junit else None)
     if page is not None:
-        save_html(page, loaded)
+        save_file(page, render_html(loaded))
     if results is not None:
-        save_junit(results, loaded)
+        save_file(results, render_junit(loaded))
     written = {"html": page, "junit": results}
-    summary = summarize_report(loaded, path, written, strict=strict)
-    sink.data(render_console(loaded), summary)
+    accepted = is_accepted(loaded, strict=strict)
+    files = {"report": path, **written}
+    sink.data(render_console(loaded), _summarize(loaded, files, accepted=accepted))
     for place in filter(None, written.values()):
         sink.note(f"wrote {place}")
-    if summary["gate_failed"]:
+    if not accepted:
         raise typer.Exit(1)
+
+
+def _summarize(
+    report: BuildReport, files: Mapping[str, Path | None], *, accepted: bool
+) -> dict[str, Any]:
+    """Return verdict, label, parity and the files by kind, None for what was not asked for."""
+    from trtdeploy.report.json_document import drop_infinities, dump_document
+    from trtdeploy.report.outcome import judge_report
+
+    judgement = judge_report(report)
+    return {
+        "outcome": judgement.outcome.value,
+        "gate_failed": not accepted,
+        "headline": judgement.headline,
+        "label": judgement.label,
+        "status": report.status,
+        "parity": drop_infinities(dump_document(report.parity)),
+        **{kind: str(place) if place else None for kind, place in files.items()},
+    }

@@ -1,4 +1,4 @@
-"""How thresholds are chosen: the ``calibration:`` section of a deploy profile."""
+"""How amax is chosen: the ``calibration:`` section of a deploy profile."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Pattern = Annotated[str, StringConstraints(min_length=1)]
 
 
 class CalibrationSection(ConfigModel):
-    """How a quantized tensor's threshold follows from what calibration saw.
+    """How a quantized tensor's amax follows from what calibration saw.
 
     Attributes:
         method: For every tensor; None takes the recipe's own.

@@ -123,7 +123,7 @@ class DeployProfile(ConfigModel):
         shapes: Sizes that hold for every optimization profile.
         optimization_profiles: Several profiles in one engine, each over ``shapes``.
         parity: Tolerances.
-        calibration: How thresholds of quantized tensors are chosen.
+        calibration: How the amax of quantized tensors is chosen.
         preprocessing: How image files become inputs; None when the profile does not say.
     """
 

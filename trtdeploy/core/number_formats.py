@@ -14,7 +14,7 @@ class QuantizedType:
     Attributes:
         name: As written in profiles and pins.
         dtype: Element type of the stored tensor.
-        max: Largest magnitude that it stores; scale = threshold / max.
+        max: Largest magnitude that it stores; scale = amax / max.
     """
 
     name: str

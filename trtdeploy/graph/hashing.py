@@ -37,7 +37,8 @@ def hash_data(path: Path) -> str:
         raise InputError(f"there is no data at {path}", hint="Check the path after --data.")
     digest = hashlib.sha256()
     for file in sorted(entry for entry in path.rglob("*") if entry.is_file()):
-        digest.update(f"{file.relative_to(path)}:{compute_sha256(file)}".encode())
+        line = f"{file.relative_to(path)}:{compute_sha256(file)}"
+        digest.update(line.encode("utf-8", "surrogateescape"))  # names may be any bytes
     return digest.hexdigest()
 
 

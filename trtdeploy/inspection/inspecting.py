@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from pydantic_core import to_jsonable_python
 
 from trtdeploy.backends.engine.plan_header import PlanHeader, read_plan_header
 from trtdeploy.building.folder_files import is_intact
-from trtdeploy.building.manifest import BuiltFolder, load_manifest
+from trtdeploy.building.manifest import load_folder
+from trtdeploy.building.output_folder import MANIFEST_NAME
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import InputError, ModelFileError
 from trtdeploy.core.tensors import format_shape
@@ -56,7 +58,8 @@ def _inspect_engine(path: Path, header: PlanHeader) -> dict[str, Any]:
 
 
 def _inspect_folder(folder: Path) -> dict[str, Any]:
-    manifest = load_manifest(folder)
+    built = load_folder(folder)
+    manifest = built.manifest
     engine, resolved, precision = manifest.engine, manifest.profile, manifest.precision
     facts: dict[str, Any] = {
         "kind": "output folder",
@@ -68,7 +71,7 @@ def _inspect_folder(folder: Path) -> dict[str, Any]:
         "device": resolved.device.title,
         "typed_model": manifest.typed_model,
         "engine": engine,
-        "is_intact": is_intact(BuiltFolder(folder, manifest)),
+        "is_intact": is_intact(built),
         "precision": precision.counts,
         "constants": precision.constants,
         "optimization_profiles": manifest.optimization_profiles,
@@ -107,3 +110,27 @@ def _inspect_onnx(path: Path) -> dict[str, Any]:
         "large_weight_bytes": model.weight_bytes,
         "metadata": {entry.key: entry.value for entry in model.proto.metadata_props},
     }
+
+
+def refuse_engine(path: Path) -> None:
+    """Refuse a file that is an engine; whether anything else is a model is not asked here.
+
+    Raises:
+        ModelFileError: It is a plan of TensorRT or TensorRT-RTX, plain or behind the metadata of
+            Ultralytics.
+    """
+    try:
+        header = read_plan_header(path) if path.is_file() else None
+    except OSError:
+        return  # whoever reads the model says so
+    if header is None:
+        return
+    prefix = " behind the metadata of Ultralytics" if header.offset else ""
+    hint = f"What it is: trtdeploy inspect {shlex.quote(str(path))}   (trtdeploy.load runs it)"
+    if (path.parent / MANIFEST_NAME).is_file():
+        hint = f"It belongs to the output folder {path.parent}: build and parity take that."
+    raise ModelFileError(
+        f"{path} is an engine of {header.product} {header.version}{prefix}, compiled already; an "
+        "ONNX file was expected",
+        hint=hint,
+    )

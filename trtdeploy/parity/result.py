@@ -9,10 +9,25 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import Enum
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, WithJsonSchema
 
 logger = logging.getLogger("trtdeploy.parity")
+
+
+def _read_figure(value: Any) -> Any:
+    return math.nan if value is None else value
+
+
+Figure = Annotated[
+    float,
+    BeforeValidator(_read_figure),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "null"}]}),
+]
+"""May be infinite; JSON has no such number: it is null in a file, and NaN for who reads that."""
 
 
 class Verdict(str, Enum):
@@ -101,8 +116,8 @@ class Tolerance:
         close_fraction: Share of elements that must be within atol + rtol * |reference|.
     """
 
-    atol: float
-    rtol: float
+    atol: Figure
+    rtol: Figure
     relative_l2: float | None
     scaled: bool
     origin: str
@@ -121,8 +136,8 @@ class NoiseFigure:
     """
 
     name: str
-    value: float
-    limit: float
+    value: Figure
+    limit: Figure
     where: str = ""
 
 
@@ -139,7 +154,7 @@ class NoiseComparison:
     """
 
     source: str
-    relative_l2: float
+    relative_l2: Figure
     figures: tuple[NoiseFigure, ...] = ()
     is_estimate: bool = False
 
@@ -204,14 +219,16 @@ class TaskMetric:
 
     Attributes:
         name: Entry point or built-in name.
+        reference: Value of the FP32 model.
+        candidate: Value of the model under test.
         max_drop: Largest allowed fall.
         verdict: Pass or fail.
     """
 
     name: str
-    reference: float
-    candidate: float
-    max_drop: float
+    reference: Figure
+    candidate: Figure
+    max_drop: Figure
     verdict: Verdict
 
 
@@ -261,6 +278,10 @@ class ParityReport:
         """Return ``max``, or ``large max`` where there are several optimization profiles."""
         several = len({each.optimization_profile for each in self.points}) > 1
         return f"{point.optimization_profile} {point.point}" if several else point.point
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, as ``report.json`` has it under ``parity``."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)

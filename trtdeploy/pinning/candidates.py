@@ -12,7 +12,7 @@ from trtdeploy.pinning.candidate import Candidate
 from trtdeploy.precision.planning import plan_precision
 from trtdeploy.precision.quantization.operands import find_roots
 from trtdeploy.precision.quantization.plan import QuantizationPlan
-from trtdeploy.precision.quantization.prequantized import BROUGHT_RULE
+from trtdeploy.precision.quantization.prequantized import PREQUANTIZED_RULE
 from trtdeploy.precision.typing_options import TypingOptions
 
 
@@ -34,7 +34,7 @@ def list_quantized_layers(
     op_types = {node.name: node.op_type for _, node in index.nodes()}
     found = []
     for name, decision in plan.layers.items():
-        if decision.quantized is not None and decision.rule != BROUGHT_RULE:
+        if decision.quantized is not None and decision.rule != PREQUANTIZED_RULE:
             cost = costs.get(name)
             flops = None if cost is None else cost.flops
             found.append(Candidate(name, op_types[name], (name,), flops))
@@ -87,7 +87,7 @@ def join_candidates(candidates: Sequence[Candidate], most: int) -> list[Candidat
 
 
 def list_measured(model: OnnxModel, plan: QuantizationPlan) -> tuple[str, ...]:
-    """Return the values whose thresholds any set of pins may need.
+    """Return the values whose amax any set of pins may need.
 
     A pin may end what is carried in 8 bits, and lets a residual Add read its other branch so; both
     then need the range of a value that the plan without pins does not measure.

@@ -6,20 +6,20 @@ import math
 
 import numpy as np
 
-from trtdeploy.calibration.amax import Calibration
 from trtdeploy.calibration.density import Floats, MagnitudeDensity
 from trtdeploy.calibration.histogram import MagnitudeHistogram, find_bins
 from trtdeploy.calibration.percentile import find_percentile
 from trtdeploy.calibration.squared_error import list_levels
+from trtdeploy.calibration.summary import Calibration
 from trtdeploy.core.number_formats import INT8, QuantizedType
 from trtdeploy.graph.index import build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.precision.quantization.plan import QuantizationPlan, QuantizedWeight
-from trtdeploy.precision.quantization.weights import measure_weight_thresholds
+from trtdeploy.precision.quantization.weights import measure_weight_amax
 
 _SHOWN_PERCENTILE = 99.9
 _OUTLIER_RATIO = 4.0
-"""From this ratio of amax to that percentile on, a few values take most of the levels."""
+"""From this ratio of the largest to that percentile on, a few values take most of the levels."""
 _CLIPPED = 0.9
 _MUCH_LOST = 0.4
 """Clipped at its 99.9th percentile, 1 % of a normal distribution rounds to 0, of a Laplace 3 %."""
@@ -31,7 +31,7 @@ class ReasonFinder:
     Args:
         model: From ``prepare_for_quantization``.
         plan: Which layers read what.
-        calibration: Ranges and thresholds.
+        calibration: Ranges and amax.
     """
 
     def __init__(self, model: OnnxModel, plan: QuantizationPlan, calibration: Calibration) -> None:
@@ -49,18 +49,18 @@ class ReasonFinder:
 
     def _explain_input(self, value: str, kind: QuantizedType) -> tuple[float, str]:
         histogram = self._calibration.statistics.histograms[value]
-        threshold = self._calibration.thresholds[value]
-        if histogram.amax == 0.0:
+        amax = self._calibration.amax[value]
+        if histogram.largest == 0.0:
             return math.inf, "input is always 0"
         density = MagnitudeDensity(histogram)
-        levels = list_levels(kind) / kind.max * threshold
+        levels = list_levels(kind) / kind.max * amax
         sqnr, lost = _measure_sqnr(density, levels), _measure_lost(histogram, float(levels[1]) / 2)
         usual = find_percentile(histogram, _SHOWN_PERCENTILE)
-        parts = [f"amax {histogram.amax:.3g}"]
-        if histogram.amax >= _OUTLIER_RATIO * usual:
+        parts = [f"largest {histogram.largest:.3g}"]
+        if histogram.largest >= _OUTLIER_RATIO * usual:
             parts.append(f"{_SHOWN_PERCENTILE:g} % below {usual:.2g}")
-        if threshold < _CLIPPED * histogram.amax:
-            parts.append(f"clipped at {threshold:.2g}")
+        if amax < _CLIPPED * histogram.largest:
+            parts.append(f"clipped at {amax:.2g}")
         if lost >= _MUCH_LOST:
             parts.append(f"{lost:.0%} rounds to 0")
         # a few large values can carry all the power: then the ratio looks good, and most is lost
@@ -72,17 +72,17 @@ class ReasonFinder:
         tensor = self._initializers[weight.tensor]
         if weight.kind is not INT8:
             return math.inf, ""
-        thresholds = measure_weight_thresholds(self._model, tensor, weight.axis).astype(np.float64)
+        amax = measure_weight_amax(self._model, tensor, weight.axis).astype(np.float64)
         values = self._model.iterate_values(tensor)
         power = sum(float((piece.astype(np.float64) ** 2).sum()) for piece in values)
         count = math.prod(tensor.dims)
-        steps = thresholds / INT8.max
+        steps = amax / INT8.max
         noise = count / max(steps.size, 1) * float((steps**2).sum()) / 12.0
         if not noise or not power:
             return math.inf, ""
         sqnr = 10.0 * math.log10(power / noise)
         rms = math.sqrt(power / count)
-        text = f"weight {sqnr:.0f} dB: amax {thresholds.max():.2g}, rms {rms:.2g}"
+        text = f"weight {sqnr:.0f} dB: amax {amax.max():.2g}, rms {rms:.2g}"
         return sqnr, text + (", one scale for all channels" if weight.axis is None else "")
 
 

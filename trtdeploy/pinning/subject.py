@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from trtdeploy.calibration.amax import Calibration, measure_thresholds
+from trtdeploy.calibration.amax import run_calibration
 from trtdeploy.calibration.ranges import measure_ranges
+from trtdeploy.calibration.summary import Calibration
 from trtdeploy.core.steps import StepRunner
 from trtdeploy.graph.hashing import hash_model
 from trtdeploy.graph.index import build_index
@@ -45,7 +46,7 @@ class PinningSubject:
         prepared: The form that was planned.
         candidates: What can be pinned, in graph order.
         plan: What is quantized; None when nothing is.
-        calibration: Thresholds; None when nothing is quantized.
+        calibration: Amax of each value; None when nothing is quantized.
         notes: What a person should know, one sentence each.
     """
 
@@ -105,11 +106,11 @@ def prepare_subject(source: TypingSource, steps: StepRunner) -> PinningSubject:
     # an earlier calibration has measured what a build needs, and no more
     is_saved = source.request.calibration_samples != source.request.calibration_data
     measured = plan.measured if is_saved else list_measured(prepared, plan)
-    calibration = measure_thresholds(source, hash_model(model), prepared, measured, steps)
+    calibration = run_calibration(source, hash_model(model), prepared, measured, steps)
     note = "calibrated with made-up inputs: real ones may break other nodes"
     return PinningSubject(
         model,
-        replace(options, amax=calibration.thresholds, ranges=measure_ranges(source)),
+        replace(options, amax=calibration.amax, ranges=measure_ranges(source)),
         prepared,
         tuple(candidates),
         plan,

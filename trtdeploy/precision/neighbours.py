@@ -26,9 +26,7 @@ def find_fp32_movers(context: RuleContext, kept: set[str]) -> set[str]:
     there would lose the range that somebody was kept FP32 for. It also stays FP32 where nothing
     around it is narrow: two Casts would buy nothing.
 
-    Args:
-        context: The model.
-        kept: Names of the nodes that stay FP32 so far.
+    ``kept`` names the nodes that stay FP32 so far.
     """
     found = _MoverGraph(context, kept).find_fp32()
     wide = kept | found

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from trtdeploy.core.errors import UsageError
+from trtdeploy.config.device import DeviceSpec
+from trtdeploy.core.errors import NotPossibleError, UsageError
 from trtdeploy.core.names import suggest_name
 from trtdeploy.core.number_formats import QUANTIZED_TYPES, QuantizedType
 from trtdeploy.graph.export_facts import read_pins
@@ -22,7 +23,6 @@ class Pin:
     """One wish of the user.
 
     Attributes:
-        text: As typed.
         pattern: A node name, with ``*``, ``?`` and ``[...]`` as wildcards, or ``op:Softmax``.
         precision: One of ``PIN_PRECISIONS``.
     """
@@ -52,9 +52,7 @@ class Pin:
 def parse_pin(text: str, names: Collection[str] = ()) -> Pin:
     """Read ``PATTERN`` (FP32) or ``PRECISION:PATTERN``.
 
-    Args:
-        text: As typed.
-        names: Node names of the model: text that is one of them is that node, colons included.
+    Text that is one of ``names``, the model's nodes, is that node, colons included.
     """
     precision, colon, pattern = text.partition(":")
     if text not in names and colon and precision in PIN_PRECISIONS:
@@ -94,9 +92,19 @@ def find_pinned(pins: Sequence[str], index: ModelIndex) -> dict[str, Pin]:
     return found
 
 
-def only_precision(pinned: Mapping[str, Pin], precision: str) -> Iterable[tuple[str, Pin]]:
-    """Return the nodes, and their pins, that are pinned to one precision."""
-    return [(name, pin) for name, pin in pinned.items() if pin.precision == precision]
+def refuse_pins(pins: Sequence[str], device: DeviceSpec) -> None:
+    """Refuse pins to an 8-bit type that the device does not compute in.
+
+    Raises:
+        NotPossibleError: Names pin, type and device.
+    """
+    for pin in map(parse_pin, pins):
+        need = None if pin.kind is None else pin.kind.name.partition("-")[0]
+        if need is not None and need not in device.precisions:
+            raise NotPossibleError(
+                f"the pin {pin.text!r} asks for {need.upper()}, which {device.title} does not have",
+                hint=f"It has {', '.join(device.precisions)}.",
+            )
 
 
 def _suggest(pin: Pin, nodes: Mapping[str, str]) -> str:

@@ -37,7 +37,6 @@ class ConstantDecision:
         value: The value farthest out of range, as text: it may be infinite.
         action: ``clamp`` or ``keep``.
         limit: The magnitude it is clamped to; None when kept.
-        reason: Why.
     """
 
     name: str

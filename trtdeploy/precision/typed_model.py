@@ -10,7 +10,7 @@ from trtdeploy.graph.index import ModelIndex, build_index
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.precision.plan import NodeDecision, PrecisionPlan
 from trtdeploy.precision.planning import plan_precision
-from trtdeploy.precision.quantization.insertion import InsertQuantizationPass
+from trtdeploy.precision.quantization.insertion import insert_quantization
 from trtdeploy.precision.quantization.layers import find_layers
 from trtdeploy.precision.quantization.plan import LayerDecision, QuantizationPlan
 from trtdeploy.precision.quantization.planning import plan_quantization
@@ -18,9 +18,9 @@ from trtdeploy.precision.quantization.preparation import (
     prepare_for_quantization,
     prepare_for_typing,
 )
-from trtdeploy.precision.quantization.prequantized import find_brought_layers, has_pairs
+from trtdeploy.precision.quantization.prequantized import find_prequantized_layers, has_pairs
 from trtdeploy.precision.typing_options import TypingOptions
-from trtdeploy.precision.typing_pass import ApplyPrecisionPass
+from trtdeploy.precision.typing_pass import apply_precision
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class TypedModel:
     Attributes:
         model: The strongly typed model; save it with ``trtdeploy.graph.saving.save_model``.
         plan: Type and reason of every floating-point node.
-        quantization: What was quantized, as settled by the thresholds; None for recipes that
+        quantization: What was quantized, with its scales resolved; None for recipes that
             quantize nothing.
     """
 
@@ -63,7 +63,7 @@ def apply_recipe(model: OnnxModel, options: TypingOptions) -> TypedModel:
     plan = plan_precision(index, recipe, pins=options.pins, ranges=options.ranges)
     plan = replace(plan, quantized=_describe_quantized(index, quantization))
     if not recipe.weak:
-        ApplyPrecisionPass(plan, keep_io=options.io == "keep").rewrite(index)
+        apply_precision(index, plan, keep_io=options.io == "keep")
     return TypedModel(typed, plan, quantization)
 
 
@@ -77,18 +77,18 @@ def _quantize(model: OnnxModel, options: TypingOptions) -> QuantizationPlan:
             f"recipe {recipe.name} needs a calibration: the ranges of {len(plan.measured)} values",
             hint="Give samples with --calib, the way --data takes them.",
         )
-    return InsertQuantizationPass(plan, options.amax)(model)
+    return insert_quantization(model, plan, options.amax)
 
 
 def _describe_quantized(
     index: ModelIndex, quantization: QuantizationPlan | None
 ) -> dict[str, NodeDecision]:
-    """Return the layers that read 8 bits, those of a model that brings them included."""
+    """Return the layers that read 8 bits, those of a pre-quantized model included."""
     layers: Mapping[str, LayerDecision] = {}
     if quantization is not None:
         layers = quantization.layers
     elif has_pairs(index.model):
-        layers = find_brought_layers(index, find_layers(index))
+        layers = find_prequantized_layers(index, find_layers(index))
     return {
         name: NodeDecision(decision.kind.dtype, decision.rule, decision.reason)
         for name, decision in layers.items()

@@ -45,7 +45,7 @@ class TypingOptions:
 
         Args:
             profile: Names recipe and pins.
-            pins: More of them.
+            pins: On top of those of the profile.
             amax: Of an earlier calibration.
 
         Raises:

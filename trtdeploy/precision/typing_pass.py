@@ -1,12 +1,12 @@
-"""ApplyPrecisionPass: rewrite a model so that its types are those of a plan."""
+"""Rewriting a model so that its types are those of a plan."""
 
 from __future__ import annotations
 
 from onnx import NodeProto, TensorProto, helper
 
 from trtdeploy.core.dtypes import DType
-from trtdeploy.graph.index import ModelIndex, Scope, build_index
-from trtdeploy.graph.model import OnnxModel, walk_graphs
+from trtdeploy.graph.index import ModelIndex, Scope
+from trtdeploy.graph.model import walk_graphs
 from trtdeploy.graph.naming import NameSource
 from trtdeploy.graph.passes.drop_unused_constants import DropUnusedConstantsPass
 from trtdeploy.graph.passes.remove_redundant_casts import RemoveRedundantCastsPass
@@ -21,8 +21,8 @@ _FLOAT_ZERO = helper.make_tensor("value", TensorProto.FLOAT, [1], [0.0])
 """What ConstantOfShape repeats when it has no value (ONNX operator specification)."""
 
 
-class ApplyPrecisionPass:
-    """Give every floating-point value the type its producer computes in.
+def apply_precision(index: ModelIndex, plan: PrecisionPlan, *, keep_io: bool) -> None:
+    """Give every floating-point value the type its producer computes in, in place.
 
     Before (plan: MatMul fp16, Softmax fp32)::
 
@@ -37,32 +37,26 @@ class ApplyPrecisionPass:
     unless ``keep_io`` is False, type; a constant that is itself an output always does.
     Ensures: no value_info is left (it would describe the old types), no Cast without effect, no
     unused constant.
+
+    Args:
+        index: The model that was planned; the index is of no use afterwards.
+        plan: Decides each type; a recipe without a narrow type changes nothing.
+        keep_io: Inputs and outputs keep their types.
     """
-
-    def __init__(self, plan: PrecisionPlan, *, keep_io: bool = True) -> None:
-        self.plan = plan
-        self.keep_io = keep_io
-
-    def __call__(self, model: OnnxModel) -> None:
-        """Rewrite ``model`` in place; it must be the model that was planned."""
-        self.rewrite(build_index(model))
-
-    def rewrite(self, index: ModelIndex) -> None:
-        """Rewrite the model of ``index`` in place; the index is of no use afterwards."""
-        model, low = index.model, self.plan.recipe.low
-        if low is None:
-            return
-        had_casts = any(node.op_type == "Cast" for _, node in index.nodes())
-        _Typing(index, self.plan, low).run(keep_io=self.keep_io)
-        for graph in walk_graphs(model.graph):
-            del graph.value_info[:]
-        if had_casts:  # only Casts of the model itself can have lost their effect
-            RemoveRedundantCastsPass()(model)
-        DropUnusedConstantsPass()(model)
+    model, low = index.model, plan.recipe.low
+    if low is None:
+        return
+    had_casts = any(node.op_type == "Cast" for _, node in index.nodes())
+    _Typing(index, plan, low).run(keep_io=keep_io)
+    for graph in walk_graphs(model.graph):
+        del graph.value_info[:]
+    if had_casts:  # only Casts of the model itself can have lost their effect
+        RemoveRedundantCastsPass()(model)
+    DropUnusedConstantsPass()(model)
 
 
 class _Typing:
-    """One run of the pass; holds what is known about each value so far."""
+    """One run; holds what is known about each value so far."""
 
     def __init__(self, index: ModelIndex, plan: PrecisionPlan, low: DType) -> None:
         self.index = index

@@ -23,8 +23,8 @@ class TypingRequest:
         shapes: Sizes given on the command line.
         pins: What is pinned, on top of the profile's pins.
         data: Sample inputs to measure ranges and compare outputs with; None measures nothing.
-        calibration_data: Sample inputs, or earlier ``calibration.json`` files, that thresholds of
-            quantized tensors come from.
+        calibration_data: Sample inputs, or earlier ``calibration.json`` files, that the amax
+            of quantized tensors comes from.
         synthetic_calibration: Make calibration inputs up where there is no data; flagged.
     """
 
@@ -45,13 +45,11 @@ class TypingRequest:
 
 @dataclass(frozen=True)
 class TypingSource:
-    """Everything that ranges and thresholds are measured with.
+    """Everything that ranges and amax are measured with.
 
     Attributes:
         request: Holds the samples.
-        profile: The deploy profile.
         options: Its recipe and pins; nothing measured yet.
-        model: As loaded.
         sizes: The usual ones are run.
     """
 

@@ -160,7 +160,7 @@ def _fits(spec: TensorSpec, dims: Shape, contents: tuple[int, ...]) -> bool:
 
 
 def _known(dims: Shape) -> tuple[int, ...]:
-    return tuple(dim for dim in dims if isinstance(dim, int))
+    return tuple(dim for dim in dims if isinstance(dim, int) and dim >= 0)
 
 
 def _read_types(proto: ModelProto) -> dict[str, int]:

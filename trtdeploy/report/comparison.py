@@ -13,8 +13,6 @@ class Comparison:
 
     Attributes:
         point_name: Name of the point, with its optimization profile where there are several.
-        point: The point.
-        output: The output there.
     """
 
     point_name: str

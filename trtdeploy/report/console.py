@@ -23,7 +23,7 @@ _MOST_REASONS = 12
 _MOST_OBSTACLES = 4
 _WORDS = {Verdict.PASS: "pass", Verdict.SUSPECT: "SUSPECT", Verdict.FAIL: "FAIL"}
 _NAME_COLUMNS = 2
-_FACT_COLUMN = 11
+_FACT_COLUMN = 16
 _MOST_CHARACTERS = 1000
 _PADDING = "\x00"
 """Second column of an ideograph while lines are broken; no text of a report holds it."""

@@ -98,7 +98,7 @@ def read_value(kind: type[T], data: Any, label: str, hint: str = BUILD_AGAIN) ->
     """Return plain data as a typed value; unknown keys are left alone.
 
     Args:
-        kind: The class.
+        kind: The class of the whole.
         data: From ``parse_json``.
         label: How messages call it.
         hint: What to do about damage.

@@ -36,7 +36,7 @@ def load_report(folder_or_file: Path) -> BuildReport:
         InputError: There is none, it is damaged, or it has a schema this version cannot read.
     """
     path = find_report_file(folder_or_file)
-    return parse_report(read_bytes(path), str(path))
+    return parse_document(BuildReport, read_bytes(path), str(path))
 
 
 def read_bytes(path: Path) -> bytes:
@@ -53,16 +53,3 @@ def read_bytes(path: Path) -> bytes:
     if len(raw) > LARGEST_FILE_BYTES:
         raise InputError(f"{path} is larger than 256 MiB; no report of trtdeploy is")
     return raw
-
-
-def parse_report(raw: bytes, label: str) -> BuildReport:
-    """Return the report that a JSON text holds.
-
-    Args:
-        raw: The JSON text.
-        label: How messages call it, e.g. its path.
-
-    Raises:
-        InputError: It is damaged, or has a schema this version cannot read.
-    """
-    return parse_document(BuildReport, raw, label)

@@ -27,8 +27,6 @@ class Judgement:
     """What a reader must know first.
 
     Attributes:
-        outcome: The word.
-        headline: The sentence.
         label: ``emulated on CPU``, ``measured on <device>``, or that nothing was run.
     """
 
@@ -43,12 +41,7 @@ class Judgement:
 
 
 def is_accepted(report: BuildReport, *, strict: bool = False) -> bool:
-    """Tell whether a report lets a release go on.
-
-    Args:
-        report: The report.
-        strict: Refuse a suspicion too; see ``trtdeploy.parity.result.accept_verdict``.
-    """
+    """Tell whether a report lets a release go on; ``strict`` refuses a suspicion too."""
     parity = report.parity
     if judge_report(report).gate_failed or not isinstance(parity, ParityReport):
         return not judge_report(report).gate_failed

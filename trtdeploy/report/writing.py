@@ -19,37 +19,20 @@ JUNIT_NAME: Final = "junit.xml"
 def write_reports(folder: Path, report: BuildReport) -> None:
     """Write ``report.html`` and ``junit.xml`` of a build into its folder.
 
-    Args:
-        folder: The output folder.
-        report: What ``report.json`` holds.
-
     Raises:
         InputError: The folder cannot be written.
     """
     shown = clean_value(BuildReport, report)
-    save_html(folder / HTML_NAME, shown)
-    save_junit(folder / JUNIT_NAME, shown)
+    save_file(folder / HTML_NAME, render_html(shown))
+    save_file(folder / JUNIT_NAME, render_junit(shown))
 
 
-def save_html(path: Path, report: BuildReport) -> None:
-    """Write the page whole or not at all.
-
-    Raises:
-        InputError: The place cannot be written.
-    """
-    _save(path, render_html(report))
-
-
-def save_junit(path: Path, report: BuildReport) -> None:
-    """Write the JUnit file whole or not at all.
+def save_file(path: Path, text: str) -> None:
+    """Write a page or a JUnit file whole or not at all.
 
     Raises:
         InputError: The place cannot be written.
     """
-    _save(path, render_junit(report))
-
-
-def _save(path: Path, text: str) -> None:
     try:
         save_text(path, text)
     except OSError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from trtdeploy.backends.cuda.opening import open_device_memory
@@ -13,7 +13,7 @@ from trtdeploy.backends.onnxruntime.session import OnnxRuntimeSession
 from trtdeploy.backends.session import Session
 from trtdeploy.backends.trt_module import import_trt
 from trtdeploy.building.folder_files import check_files
-from trtdeploy.building.manifest import BuiltFolder, load_manifest
+from trtdeploy.building.manifest import BuiltFolder, load_folder
 from trtdeploy.building.output_folder import MANIFEST_NAME
 from trtdeploy.core.errors import (
     EngineFileError,
@@ -39,8 +39,10 @@ from trtdeploy.runtime.machine_check import (
 from trtdeploy.runtime.options import SessionOptions
 from trtdeploy.runtime.version_rule import matches_header
 
-_ENGINE_OPTIONS = {"gpu_index", "cuda_graph", "lean_runtime"}
-_RTX_OPTIONS = {"gpu_index", "cuda_graph", "runtime_cache"}
+_OPTIONS = {
+    "tensorrt": {"gpu_index", "cuda_graph", "lean_runtime"},
+    "tensorrt_rtx": {"gpu_index", "cuda_graph", "runtime_cache"},
+}
 _CPU_OPTIONS = {"threads"}
 _MODULES = {product: module for module, product in PRODUCTS.items()}
 
@@ -88,12 +90,11 @@ def load_session(request: LoadRequest) -> Session:
 
 
 def _load_folder(request: LoadRequest) -> Session:
-    built = BuiltFolder(request.path, load_manifest(request.path))
+    built = load_folder(request.path)
     backend = built.manifest.profile.profile.backend
     if backend == "onnxruntime":
         return _load_model(built, request.options)
-    options = _RTX_OPTIONS if backend == "tensorrt_rtx" else _ENGINE_OPTIONS
-    request.options.require_only(options, PRODUCTS[backend])
+    request.options.require_only(_OPTIONS[backend], PRODUCTS[backend])
     plan = read_checked_plan(built)
     check_model_files(built)
     return _load_engine(request, built, plan)
@@ -128,11 +129,9 @@ def _load_engine(request: LoadRequest, built: BuiltFolder, plan: bytes) -> Sessi
         trt,
         plan,
         memory,
-        EngineRequest(
+        replace(
+            _ask_for_engine(request),
             allow_host_code=request.allow_host_code and carries_host_code(compiled),
-            lean_runtime=_to_path(options.lean_runtime),
-            runtime_cache=_to_path(options.runtime_cache),
-            cuda_graph=options.cuda_graph,
             optimization_profiles=manifest.optimization_profiles,
             declared={**built.inputs, **built.outputs},
         ),
@@ -169,8 +168,7 @@ def _load_bare_engine(request: LoadRequest, header: PlanHeader) -> Session:
             hint="Build it with trtdeploy, or, if you trust it: load(path, allow_bare_engine=True)",
         )
     module = _MODULES[header.product]
-    allowed = _RTX_OPTIONS if module == "tensorrt_rtx" else _ENGINE_OPTIONS
-    options.require_only(allowed, header.product)
+    options.require_only(_OPTIONS[module], header.product)
     trt = import_trt(module, "running engines")
     running = str(trt.__version__)
     # Without a manifest nobody knows whether it is version-compatible.
@@ -182,16 +180,16 @@ def _load_bare_engine(request: LoadRequest, header: PlanHeader) -> Session:
             "load(path, allow_bare_engine=True, allow_host_code=True)",
         )
     plan = read_bytes(path)[header.offset :]
-    return open_engine(
-        trt,
-        plan,
-        open_device_memory(options.gpu_index),
-        EngineRequest(
-            allow_host_code=request.allow_host_code,
-            lean_runtime=_to_path(options.lean_runtime),
-            runtime_cache=_to_path(options.runtime_cache),
-            cuda_graph=options.cuda_graph,
-        ),
+    return open_engine(trt, plan, open_device_memory(options.gpu_index), _ask_for_engine(request))
+
+
+def _ask_for_engine(request: LoadRequest) -> EngineRequest:
+    options = request.options
+    return EngineRequest(
+        allow_host_code=request.allow_host_code,
+        lean_runtime=_to_path(options.lean_runtime),
+        runtime_cache=_to_path(options.runtime_cache),
+        cuda_graph=options.cuda_graph,
     )
 
 

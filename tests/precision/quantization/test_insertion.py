@@ -32,11 +32,11 @@ CHAIN = image_model([conv("x w", "c"), op("Relu", "c", "r"), conv("r w", "y")],
 
 
 @pytest.mark.parametrize("recipe", CODES)
-def test_scales_cover_the_thresholds(recipe: str, tmp_path: Path) -> None:
-    found = quantize(CHAIN, tmp_path, image_feeds(), recipe, thresholds={"x": 3.3, "r": 0.7})
-    for name, threshold in (("c", 3.3), ("y", 0.7)):
+def test_scales_cover_amax(recipe: str, tmp_path: Path) -> None:
+    found = quantize(CHAIN, tmp_path, image_feeds(), recipe, amax={"x": 3.3, "r": 0.7})
+    for name, amax in (("c", 3.3), ("y", 0.7)):
         step = float(scale_of(found.proto, name)) * LARGEST[recipe]
-        assert threshold <= step <= threshold * 1.001
+        assert amax <= step <= amax * 1.001
     types = {t.name: t.data_type for t in found.proto.graph.initializer}
     for node in found.proto.graph.node:
         if node.op_type in (Q, DQ):
@@ -102,13 +102,13 @@ def test_large_weights_stay_on_the_disk(tmp_path: Path) -> None:
     assert 0 < np.abs(exact - rounded).max() < 0.03 * np.abs(exact).max()
 
 
-def test_thresholds_are_asked_for(tmp_path: Path) -> None:
+def test_amax_is_asked_for(tmp_path: Path) -> None:
     with pytest.raises(
         UsageError, match="int8 needs a calibration: the ranges of 2 values"
     ) as info:
         apply_recipe(in_memory(CHAIN), TypingOptions(RECIPES["int8"]))
     assert "--calib" in info.value.hint
-    with pytest.raises(InputError, match="no threshold for 'r'"):
+    with pytest.raises(InputError, match="no amax for 'r'"):
         apply_recipe(in_memory(CHAIN), TypingOptions(RECIPES["int8"], amax={"x": 1.0}))
 
 

@@ -1,4 +1,4 @@
-"""Models that bring Q/DQ pairs of their own."""
+"""Pre-quantized models: they have Q/DQ pairs of their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FP16, FP32 = DType.FLOAT16, DType.FLOAT32
 FEEDS = {"x": random_array(1, 3, 8, 8, seed=5)}
 
 
-def brought(*, int32_bias: bool = False, x_scale: float = 0.03, opset: int = 17) -> ModelProto:
+def prequantized(*, int32_bias: bool = False, x_scale: float = 0.03, opset: int = 17) -> ModelProto:
     """A quantized Conv, and one that the tool which made the file left alone."""
     weight = random_array(6, 3, 3, 3, scale=0.3)
     steps = (np.abs(weight).reshape(6, -1).max(1) / 127).astype(np.float32)
@@ -53,41 +53,46 @@ def brought(*, int32_bias: bool = False, x_scale: float = 0.03, opset: int = 17)
 def test_pairs_are_kept_and_typed_like_their_layer(
     recipe: str, int32_bias: bool, tmp_path: Path
 ) -> None:
-    typed, result = type_model(brought(int32_bias=int32_bias), tmp_path, recipe)
+    typed, result = type_model(prequantized(int32_bias=int32_bias), tmp_path, recipe)
     assert (count_ops(result, "QuantizeLinear"), count_ops(result, "DequantizeLinear")) == (1, 2)
     assert typed.model.opset == 19
     assert operand_types(result, "c") == [FP16, FP16, FP16]
     assert count_ops(result, "Cast") == 1  # of the output
     assert typed.plan.summarize().counts == {"int8": 1, "float16": 2}
-    assert typed.plan.quantized["c"].reason == "the model brings 'xd' in front of it"
-    exact, found = run_plainly(brought(int32_bias=int32_bias), FEEDS), run_plainly(result, FEEDS)
+    assert typed.plan.quantized["c"].reason == "pre-quantized: the model has 'xd' in front of it"
+    exact, found = (
+        run_plainly(prequantized(int32_bias=int32_bias), FEEDS),
+        run_plainly(result, FEEDS),
+    )
     np.testing.assert_allclose(found[0], exact[0], atol=5e-3 * np.abs(exact[0]).max())
     assert compile_for_rtx(result, FEEDS) == ""
 
 
 def test_nothing_is_quantized_twice(tmp_path: Path) -> None:
-    typed, _ = type_model(brought(), tmp_path, "int8")
+    typed, _ = type_model(prequantized(), tmp_path, "int8")
     plan = typed.quantization
     assert plan is not None
     assert plan.is_empty
     assert name_quantized(plan) == {"c": "int8"}
     assert "not quantized twice" in plan.layers["left"].reason
     assert plan.notes == (
-        "the model brings Q/DQ pairs of its own: 1 of 2 layers are quantized by them, and nothing "
-        "is added",
+        "the model is pre-quantized: 1 of 2 layers are quantized by Q/DQ pairs of its own, and "
+        "nothing is added",
     )
 
 
 @pytest.mark.parametrize("recipe", ["fp32", "tf32", "int8-fp32"])
 def test_fp32_recipes_leave_the_opset_alone(recipe: str, tmp_path: Path) -> None:
-    typed, result = type_model(brought(), tmp_path, recipe)
+    typed, result = type_model(prequantized(), tmp_path, recipe)
     assert typed.model.opset == 17
     assert operand_types(result, "c") == [FP32, FP32, FP32]
-    np.testing.assert_array_equal(run_plainly(result, FEEDS)[0], run_plainly(brought(), FEEDS)[0])
+    np.testing.assert_array_equal(
+        run_plainly(result, FEEDS)[0], run_plainly(prequantized(), FEEDS)[0]
+    )
 
 
 def test_a_scale_that_fp16_lacks_keeps_its_pair_in_fp32(tmp_path: Path) -> None:
-    typed, result = type_model(brought(x_scale=1.234e-6), tmp_path)
+    typed, result = type_model(prequantized(x_scale=1.234e-6), tmp_path)
     assert operand_types(result, "xd") == [DType.INT8, FP32, DType.INT8]
     assert operand_types(result, "c") == [FP16, FP16, FP16]
     assert typed.plan.nodes["xd"].rule == "KeepQuantizationScaleRule"
@@ -111,7 +116,7 @@ def test_weights_alone_in_8_bits_are_left_and_the_rest_is_quantized(tmp_path: Pa
     assert "not one 8-bit type for all" in plan.layers["only_weights"].reason
     assert name_quantized(plan) == {"free": "int8"}
     assert count_ops(result, "QuantizeLinear") == 1
-    assert plan.notes == ("the model brings dequantized weights: 1 layers are left as they are",)
+    assert plan.notes == ("the model has pre-quantized weights: 1 layers are left as they are",)
 
 
 def test_narrow_pairs_stay_as_they_are(tmp_path: Path) -> None:

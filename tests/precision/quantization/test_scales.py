@@ -33,19 +33,19 @@ HALF_STEP = {"fp8": (2.0**-4, 2.0**-10), "fp8-e5m2": (2.0**-3, 2.0**-17)}
 
 any_kind = st.sampled_from(list(QUANTIZED_TYPES.values()))
 any_scale_type = st.sampled_from(list(NUMPY))
-any_threshold = st.floats(0, 1e300, allow_nan=False)
+any_amax = st.floats(0, 1e300, allow_nan=False)
 
 
 @given(
-    arrays(np.float64, array_shapes(max_dims=2, max_side=4), elements=any_threshold),
+    arrays(np.float64, array_shapes(max_dims=2, max_side=4), elements=any_amax),
     any_kind,
     any_scale_type,
 )
 def test_scales_are_positive_finite_and_of_their_type(
-    thresholds: np.ndarray[Any, Any], kind: QuantizedType, scale_type: DType
+    amax: np.ndarray[Any, Any], kind: QuantizedType, scale_type: DType
 ) -> None:
-    scales = compute_scales(thresholds, kind, scale_type)
-    assert scales.shape == thresholds.shape
+    scales = compute_scales(amax, kind, scale_type)
+    assert scales.shape == amax.shape
     assert scales.dtype == np.float32
     assert np.array_equal(scales.astype(NUMPY[scale_type]).astype(np.float32), scales)
     assert (scales >= SMALLEST[scale_type]).all()
@@ -54,16 +54,16 @@ def test_scales_are_positive_finite_and_of_their_type(
 
 @given(st.floats(2.0**-100, 1e30), any_kind, any_scale_type)
 def test_a_scale_is_the_smallest_that_does_not_saturate(
-    threshold: float, kind: QuantizedType, scale_type: DType
+    amax: float, kind: QuantizedType, scale_type: DType
 ) -> None:
-    scale = float(compute_scales(np.array(threshold), kind, scale_type))
+    scale = float(compute_scales(np.array(amax), kind, scale_type))
     below = np.nextafter(np.array(scale, NUMPY[scale_type]), np.array(0, NUMPY[scale_type]))
-    assert scale * kind.max >= threshold or scale == LARGEST[scale_type]
-    assert float(below) * kind.max < threshold or scale == SMALLEST[scale_type]
+    assert scale * kind.max >= amax or scale == LARGEST[scale_type]
+    assert float(below) * kind.max < amax or scale == SMALLEST[scale_type]
 
 
-@given(any_threshold.filter(bool), any_threshold.filter(bool), any_kind, any_scale_type)
-def test_a_wider_threshold_never_gets_a_smaller_scale(
+@given(any_amax.filter(bool), any_amax.filter(bool), any_kind, any_scale_type)
+def test_a_wider_amax_never_gets_a_smaller_scale(
     first: float, second: float, kind: QuantizedType, scale_type: DType
 ) -> None:
     low, high = compute_scales(np.sort([first, second]), kind, scale_type)
@@ -79,7 +79,7 @@ def test_a_dead_range_counts_as_one(kind: QuantizedType, scale_type: DType) -> N
 
 
 @pytest.mark.parametrize(
-    ("threshold", "scale_type", "expected"),
+    ("amax", "scale_type", "expected"),
     [
         (1e-9, DType.FLOAT16, 2.0**-24),
         (1e9, DType.FLOAT16, 65504.0),
@@ -90,14 +90,14 @@ def test_a_dead_range_counts_as_one(kind: QuantizedType, scale_type: DType) -> N
         (12.7, DType.FLOAT32, 13421773 * 2.0**-27),
     ],
 )
-def test_known_scales(threshold: float, scale_type: DType, expected: float) -> None:
-    assert float(compute_scales(np.array(threshold), INT8, scale_type)) == expected
+def test_known_scales(amax: float, scale_type: DType, expected: float) -> None:
+    assert float(compute_scales(np.array(amax), INT8, scale_type)) == expected
 
 
-@pytest.mark.parametrize("threshold", [-1.0, np.nan, np.inf])
-def test_what_is_no_threshold_is_refused(threshold: float) -> None:
+@pytest.mark.parametrize("amax", [-1.0, np.nan, np.inf])
+def test_what_is_no_amax_is_refused(amax: float) -> None:
     with pytest.raises(ValueError, match="finite and not negative"):
-        compute_scales(np.array([1.0, threshold]), INT8, DType.FLOAT16)
+        compute_scales(np.array([1.0, amax]), INT8, DType.FLOAT16)
 
 
 def test_integer_scales_are_refused() -> None:
@@ -118,9 +118,9 @@ fractions = arrays(np.float64, 8, elements=st.floats(-1, 1))
 
 @given(fractions, st.floats(2.0**-10, 2.0**10), st.sampled_from([DType.FLOAT16, DType.FLOAT32]))
 def test_int8_errs_by_half_a_step_at_most(
-    fraction: np.ndarray[Any, Any], threshold: float, scale_type: DType
+    fraction: np.ndarray[Any, Any], amax: float, scale_type: DType
 ) -> None:
-    values = (fraction * threshold).astype(np.float32)
+    values = (fraction * amax).astype(np.float32)
     scale = float(compute_scales(np.abs(values).max(), INT8, scale_type))
     error = np.abs(values - requantize(values, scale, INT8))
     assert (error <= scale / 2 * (1 + 1e-5)).all()
@@ -128,9 +128,9 @@ def test_int8_errs_by_half_a_step_at_most(
 
 @given(fractions, st.floats(2.0**-10, 2.0**10), st.sampled_from([FP8_E4M3, FP8_E5M2]))
 def test_fp8_errs_by_half_the_distance_of_neighbours_at_most(
-    fraction: np.ndarray[Any, Any], threshold: float, kind: QuantizedType
+    fraction: np.ndarray[Any, Any], amax: float, kind: QuantizedType
 ) -> None:
-    values = (fraction * threshold).astype(np.float32)
+    values = (fraction * amax).astype(np.float32)
     scale = float(compute_scales(np.abs(values).max(), kind, DType.FLOAT16))
     relative, absolute = HALF_STEP[kind.name]
     bound = np.maximum(np.abs(values) * relative, absolute * scale) * (1 + 1e-5)

@@ -38,7 +38,7 @@ from trtdeploy.graph.saving import save_model
 from trtdeploy.graph.structure import has_same_structure
 from trtdeploy.precision.emulation import emulate_model
 from trtdeploy.precision.quantization.scales import compute_scales
-from trtdeploy.precision.quantization.weights import measure_weight_thresholds, store_quantized
+from trtdeploy.precision.quantization.weights import measure_weight_amax, store_quantized
 
 KINDS = pytest.mark.parametrize("kind", QUANTIZED_TYPES.values(), ids=lambda k: k.name)
 SHAPE = (6, 5, 7, 11)
@@ -61,7 +61,7 @@ def holding(values: np.ndarray[Any, Any], folder: Path, *, large: bool) -> OnnxM
 
 
 def measure(found: OnnxModel, axis: int | None) -> np.ndarray[Any, Any]:
-    return measure_weight_thresholds(found, found.graph.initializer[0], axis)
+    return measure_weight_amax(found, found.graph.initializer[0], axis)
 
 
 def store(found: OnnxModel, axis: int | None, kind: QuantizedType) -> np.ndarray[Any, Any]:
@@ -106,9 +106,7 @@ def _chunk_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.usefixtures("_chunk_bytes")
 @LARGE
 @AXES
-def test_thresholds_are_the_largest_magnitudes(
-    axis: int | None, large: bool, tmp_path: Path
-) -> None:
+def test_amax_is_the_largest_magnitudes(axis: int | None, large: bool, tmp_path: Path) -> None:
     values = random_array(*SHAPE, seed=1)
     others = tuple(i for i in range(4) if axis is None or i != axis % 4)
     expected = np.atleast_1d(np.abs(values).max(axis=others))
@@ -126,7 +124,7 @@ def test_thresholds_are_the_largest_magnitudes(
         (-3.0, None, [3]),
     ],
 )
-def test_thresholds_of_odd_weights(values: Any, axis: int | None, expected: list[float]) -> None:
+def test_amax_of_odd_weights(values: Any, axis: int | None, expected: list[float]) -> None:
     found = in_memory(weight_model(np.asarray(values, np.float32)))
     assert measure(found, axis).tolist() == expected
 

@@ -47,16 +47,16 @@ def audit_graph(index: ModelIndex, costs: Mapping[str, LayerCost | None]) -> Qua
         costs: Cost by node name, from ``measure_layer_costs``.
     """
     layers, own = audit_layers(index, costs)
-    placement = audit_placement(index)
-    obstacles = tuple(dict.fromkeys((*own, *placement.obstacles)))
-    verdict = judge_audit(layers, obstacles, placement.conversions)
+    placed, conversions = audit_placement(index)
+    obstacles = tuple(dict.fromkeys((*own, *placed)))
     shares = measure_shares(layers)
+    verdict, is_probably_faster = judge_audit(layers, obstacles, conversions, shares)
     return QuantizationAudit(
-        verdict=verdict.sentence,
-        is_probably_faster=verdict.is_probably_faster,
+        verdict=verdict,
+        is_probably_faster=is_probably_faster,
         flops_share=shares.flops,
         weight_bytes_share=shares.weight_bytes,
-        conversions=placement.conversions,
+        conversions=conversions,
         unknown_costs=sum(layer.flops is None for layer in layers),
         layers_by_type=dict(Counter(layer.runs_in for layer in layers).most_common()),
         layers=tuple(layers),

@@ -36,7 +36,6 @@ class Dequantizer:
     """A DequantizeLinear and what its operands hold.
 
     Attributes:
-        node: The node.
         stored: Element type of the quantized numbers.
         scale: Its scales; None when they are computed at run time.
         is_constant: It dequantizes a constant: a weight.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from onnx import NodeProto
@@ -38,21 +37,13 @@ _MEANT_FOR_8_BITS = frozenset({"Add", "Mul", "Sub", "AveragePool", "GlobalAverag
 """Operators beside the matrix products that gain from 8-bit operands: they read half the bytes."""
 
 
-@dataclass(frozen=True)
-class Placement:
-    """What the places of the Q/DQ nodes cost.
+def audit_placement(index: ModelIndex) -> tuple[list[Obstacle], int]:
+    """Look at every Q/DQ node, Add and Concat of the graph.
 
-    Attributes:
-        obstacles: Broken fusions, doubtful scales, pairs without use.
-        conversions: Q/DQ nodes that need a pass over a tensor of their own.
+    Returns:
+        Broken fusions, doubtful scales and pairs without use; and how many Q/DQ nodes need a pass
+        over a tensor of their own.
     """
-
-    obstacles: tuple[Obstacle, ...]
-    conversions: int
-
-
-def audit_placement(index: ModelIndex) -> Placement:
-    """Look at every Q/DQ node, Add and Concat of the graph."""
     obstacles: list[Obstacle] = []
     conversions = 0
     for scope, node in index.nodes():
@@ -68,7 +59,7 @@ def audit_placement(index: ModelIndex) -> Placement:
             obstacles += _find_quantized_branches(scope, node)
         elif node.op_type == "Concat" and node.domain in ONNX_DOMAINS:
             obstacles += _find_different_scales(index, scope, node)
-    return Placement(tuple(obstacles), conversions)
+    return obstacles, conversions
 
 
 def _is_fused(scope: Scope, quantizer: NodeProto) -> bool:

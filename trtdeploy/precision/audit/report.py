@@ -104,8 +104,6 @@ class LayerAudit:
     """What one Conv, ConvTranspose, Gemm or MatMul will run in.
 
     Attributes:
-        node: Its name.
-        op_type: Its operator.
         runs_in: ``int8``, ``fp8``, or the floating-point type: ``fp16``, ``bf16``, ``fp32``.
         touched: At least one operand comes from DequantizeLinear, however far away.
         flops: Work of one run, which may be more than 64 bits hold; None when sizes are not

@@ -36,24 +36,16 @@ class Shares:
     layers: float
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """The sentence, and the answer in it; None when nothing is quantized."""
-
-    sentence: str
-    is_probably_faster: bool | None
-
-
 def measure_shares(layers: Sequence[LayerAudit]) -> Shares:
     """Return the shares of work, weight bytes and layers that run in 8 bits."""
     known = [layer for layer in layers if layer.flops is not None]
+    narrow = [layer for layer in known if layer.is_quantized]
     return Shares(
         flops=_divide(
-            sum(layer.flops or 0 for layer in known if layer.is_quantized),
-            sum(layer.flops or 0 for layer in known),
+            sum(layer.flops or 0 for layer in narrow), sum(layer.flops or 0 for layer in known)
         ),
         weight_bytes=_divide(
-            sum(layer.weight_bytes or 0 for layer in known if layer.is_quantized),
+            sum(layer.weight_bytes or 0 for layer in narrow),
             sum(layer.weight_bytes or 0 for layer in known),
         ),
         layers=_divide(sum(layer.is_quantized for layer in layers), len(layers)) or 0.0,
@@ -61,20 +53,24 @@ def measure_shares(layers: Sequence[LayerAudit]) -> Shares:
 
 
 def judge_audit(
-    layers: Sequence[LayerAudit], obstacles: Sequence[Obstacle], conversions: int
-) -> Verdict:
-    """Return what to expect of the engine, with the figures that say so."""
-    shares = measure_shares(layers)
+    layers: Sequence[LayerAudit],
+    obstacles: Sequence[Obstacle],
+    conversions: int,
+    shares: Shares,
+) -> tuple[str, bool | None]:
+    """Return what to expect of the engine in a sentence, and whether it is probably faster.
+
+    That is None when nothing is quantized.
+    """
     quantized = [layer for layer in layers if layer.is_quantized]
     if not any(layer.touched for layer in layers):
-        return Verdict("No layer is quantized.", None)
-    types = _name_types(quantized)
-    work = _describe_share(shares)
+        return "No layer is quantized.", None
     reasons = _find_reasons(layers, obstacles, conversions, shares)
     if reasons:
         text = "; ".join(reasons)
-        return Verdict(f"This will probably not be faster than FP16, because {text}.", False)
-    return Verdict(f"Most of the work ({work}) runs in {types}.", True)
+        return f"This will probably not be faster than FP16, because {text}.", False
+    types = " and ".join(sorted({layer.runs_in.upper() for layer in quantized}))
+    return f"Most of the work ({_describe_share(shares)}) runs in {types}.", True
 
 
 def _find_reasons(
@@ -131,10 +127,6 @@ def _describe_main_obstacle(layers: Sequence[LayerAudit]) -> str:
     count = len(nodes[kind])
     rest = f" and {count - 1} more" if count > 1 else ""
     return f": {ObstacleKind(kind).title} ({nodes[kind][0]!r}{rest})"
-
-
-def _name_types(quantized: Sequence[LayerAudit]) -> str:
-    return " and ".join(sorted({layer.runs_in.upper() for layer in quantized}))
 
 
 def _describe_share(shares: Shares) -> str:

@@ -1,4 +1,4 @@
-"""InsertQuantizationPass: write a plan's Q/DQ nodes and 8-bit weights into a model."""
+"""Writing a plan's Q/DQ nodes and 8-bit weights into a model."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from trtdeploy.graph.naming import NameSource
 from trtdeploy.graph.passes.drop_unused_constants import DropUnusedConstantsPass
 from trtdeploy.precision.operators import DEQUANTIZE, QUANTIZE
 from trtdeploy.precision.quantization.plan import QuantizationPlan, QuantizedWeight
-from trtdeploy.precision.quantization.scale_resolution import settle_plan
+from trtdeploy.precision.quantization.scale_resolution import resolve_scales
 from trtdeploy.precision.quantization.scales import compute_scales
-from trtdeploy.precision.quantization.weights import measure_weight_thresholds, store_quantized
+from trtdeploy.precision.quantization.weights import measure_weight_amax, store_quantized
 
 
-class InsertQuantizationPass:
+def insert_quantization(
+    model: OnnxModel, plan: QuantizationPlan, amax: Mapping[str, float]
+) -> QuantizationPlan:
     """Put Q/DQ pairs on the operands of a plan, and store its weights in 8 bits.
 
     Before::
@@ -37,39 +39,36 @@ class InsertQuantizationPass:
     Zero points are always written, and always 0; FP8 saturates, as QuantizeLinear does by default.
     Ensures: every scale is positive, finite, and a number of ``plan.scale_dtype``. Names of values,
     nodes and outputs stay; new ones are called after what they quantize.
+
+    Args:
+        model: The model that was planned; it is rewritten in place.
+        plan: Where pairs and 8-bit weights go.
+        amax: Largest magnitude kept of each value in ``plan.measured``.
+
+    Returns:
+        The plan with its scales resolved (see ``resolve_scales``).
+
+    Raises:
+        InputError: A value has no amax: the calibration belongs to another model.
     """
-
-    def __init__(self, plan: QuantizationPlan, thresholds: Mapping[str, float]) -> None:
-        self.plan = plan
-        self.thresholds = thresholds
-
-    def __call__(self, model: OnnxModel) -> QuantizationPlan:
-        """Rewrite ``model`` in place; it must be the model that was planned.
-
-        Returns:
-            The plan as settled by the thresholds (see ``settle_plan``).
-
-        Raises:
-            InputError: A threshold is missing: the calibration belongs to another model.
-        """
-        index = build_index(model)
-        settled = settle_plan(index, self.plan, self.thresholds)
-        if not settled.is_empty:
-            _Insertion(index, settled, self.thresholds).run()
-            DropUnusedConstantsPass()(model)
-        return settled
+    index = build_index(model)
+    resolved = resolve_scales(index, plan, amax)
+    if not resolved.is_empty:
+        _Insertion(index, resolved, amax).run()
+        DropUnusedConstantsPass()(model)
+    return resolved
 
 
 class _Insertion:
-    """One run of the pass: makes each constant and each pair once."""
+    """One run: makes each constant and each pair once."""
 
     def __init__(
-        self, index: ModelIndex, plan: QuantizationPlan, thresholds: Mapping[str, float]
+        self, index: ModelIndex, plan: QuantizationPlan, amax: Mapping[str, float]
     ) -> None:
         self._index = index
         self._model = index.model
         self._plan = plan
-        self._thresholds = thresholds
+        self._amax = amax
         self._names = NameSource.for_graph(index.model.graph)
         self._readers = {node.name: node for node in index.main.nodes}
         self._behind: dict[str, list[NodeProto]] = defaultdict(list)
@@ -102,8 +101,8 @@ class _Insertion:
 
     def _find_scale(self, group: str, kind: QuantizedType) -> tuple[str, str]:
         if (group, kind) not in self._scales:
-            threshold = np.asarray(self._thresholds[group], np.float64)
-            scale = compute_scales(threshold, kind, self._plan.scale_dtype)
+            amax = np.asarray(self._amax[group], np.float64)
+            scale = compute_scales(amax, kind, self._plan.scale_dtype)
             self._scales[group, kind] = self._add_scale(group, scale.reshape(()), kind)
         return self._scales[group, kind]
 
@@ -122,8 +121,8 @@ class _Insertion:
     def _store(self, weight: QuantizedWeight) -> list[str]:
         """Store a weight in 8 bits; return the names of its values, scales and zero points."""
         tensor = self._index.main.initializers[weight.tensor]
-        thresholds = measure_weight_thresholds(self._model, tensor, weight.axis)
-        scales = compute_scales(thresholds, weight.kind, self._plan.scale_dtype)
+        amax = measure_weight_amax(self._model, tensor, weight.axis)
+        scales = compute_scales(amax, weight.kind, self._plan.scale_dtype)
         name = self._names.make(f"{weight.tensor}_{weight.kind.name}")
         store_quantized(self._model, tensor, name, scales, weight.axis, weight.kind)
         shape = () if weight.axis is None else (-1,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from onnx import NodeProto, TensorProto
@@ -23,7 +22,6 @@ class Layer:
 
     Attributes:
         scope: The graph it lies in.
-        node: The node.
         data_slots: Its operands that are activations.
         weight_slot: Its operand that is a constant; None for a product of two activations.
         weight: That constant.
@@ -80,7 +78,7 @@ def describe_layer(scope: Scope, node: NodeProto) -> Layer:
             return Layer(scope, node, (0, 1), obstacle=_judge_types(scope, node))
         return Layer(scope, node, (0,), obstacle="its weight is not a constant")
     slot, weight = constants.popitem()
-    axis, axis_reason = _AXIS_RULES[node.op_type](node, slot, tuple(weight.dims))
+    axis, axis_reason = _find_axis(node, slot, tuple(weight.dims))
     obstacle = _judge_types(scope, node) or _judge_weight(node, slot, weight, axis)
     return Layer(scope, node, (1 - slot,), slot, weight, axis, axis_reason, obstacle)
 
@@ -103,38 +101,27 @@ def _judge_weight(node: NodeProto, slot: int, weight: TensorProto, axis: int | N
     return ""
 
 
-_Axis = tuple[int | None, str]
+def _find_axis(node: NodeProto, slot: int, dims: tuple[int, ...]) -> tuple[int | None, str]:
+    """Return the axis with one scale per output channel; None and why for one scale in all."""
+    if node.op_type == CONV:
+        return 0, ""
+    if node.op_type == CONV_TRANSPOSE:
+        groups = integer_of(node, "group", 1)
+        if groups == 1:
+            return 1, ""
+        return (
+            None,
+            f"one scale for the whole weight: its axis of output channels repeats {groups}x",
+        )
+    if node.op_type == GEMM:
+        return integer_of(node, "transA", 0) if slot == 0 else 1 - integer_of(node, "transB", 0), ""
+    return _find_matmul_axis(slot, dims)
 
 
-def _find_conv_axis(_node: NodeProto, _slot: int, _dims: tuple[int, ...]) -> _Axis:
-    return 0, ""
-
-
-def _find_transposed_axis(node: NodeProto, _slot: int, _dims: tuple[int, ...]) -> _Axis:
-    groups = integer_of(node, "group", 1)
-    if groups == 1:
-        return 1, ""
-    return None, f"one scale for the whole weight: its axis of output channels repeats {groups}x"
-
-
-def _find_gemm_axis(node: NodeProto, slot: int, _dims: tuple[int, ...]) -> _Axis:
-    if slot == 0:
-        return integer_of(node, "transA", 0), ""
-    return 1 - integer_of(node, "transB", 0), ""
-
-
-def _find_matmul_axis(_node: NodeProto, slot: int, dims: tuple[int, ...]) -> _Axis:
+def _find_matmul_axis(slot: int, dims: tuple[int, ...]) -> tuple[int | None, str]:
     rank = len(dims)
     if rank < _MATRIX_RANK:
         return None, "one scale for the whole weight, which is a vector"
     if any(size != 1 for size in dims[:-2]):
         return None, "one scale for the whole weight, which is a batch of matrices"
     return (rank - 1 if slot == 1 else rank - 2), ""
-
-
-_AXIS_RULES: dict[str, Callable[[NodeProto, int, tuple[int, ...]], _Axis]] = {
-    CONV: _find_conv_axis,
-    CONV_TRANSPOSE: _find_transposed_axis,
-    GEMM: _find_gemm_axis,
-    MATMUL: _find_matmul_axis,
-}

@@ -6,14 +6,13 @@ from collections.abc import Container, Iterable, Mapping
 
 from onnx import NodeProto
 
-from trtdeploy.core.dtypes import DType
 from trtdeploy.core.number_formats import QuantizedType
 from trtdeploy.graph.attributes import integer_of, value_of
 from trtdeploy.graph.index import ModelIndex
 from trtdeploy.graph.model import ONNX_DOMAINS
 from trtdeploy.precision.quantization.layers import Layer
 from trtdeploy.precision.quantization.plan import QuantizedOperand
-from trtdeploy.precision.quantization.residuals import find_residuals
+from trtdeploy.precision.quantization.residuals import find_residuals, is_activation
 from trtdeploy.precision.quantization.rules.activation_product import is_activation_product
 
 CONCAT = "Concat"
@@ -76,7 +75,7 @@ class OperandPlacement:
         return tuple(found)
 
     def list_measured(self, operands: Iterable[QuantizedOperand]) -> tuple[str, ...]:
-        """Return the values whose thresholds are needed, in graph order."""
+        """Return the values whose amax is needed, in graph order."""
         roots = find_roots(self._index, self._edges)
         needed = set()
         for operand in operands:
@@ -89,7 +88,9 @@ class OperandPlacement:
         for node in reversed(self._main.nodes):
             slots = _moved_slots(node)
             kind = self._find_reading_kind(node) if slots and node.name not in kept else None
-            if kind is not None and all(self._is_activation(node.input[slot]) for slot in slots):
+            if kind is not None and all(
+                is_activation(self._main, node.input[slot]) for slot in slots
+            ):
                 self._edges.update({(node.name, slot): kind for slot in slots})
 
     def _find_reading_kind(self, node: NodeProto) -> QuantizedType | None:
@@ -105,10 +106,6 @@ class OperandPlacement:
                 carries = use.scope is self._main and edge not in self._unmoved
                 kinds.add(self._edges.get(edge) if carries else None)
         return kinds.pop() if len(kinds) == 1 else None
-
-    def _is_activation(self, name: str) -> bool:
-        main = self._main
-        return main.constant_of(name) is None and main.type_of(name) is DType.FLOAT32
 
 
 def find_roots(index: ModelIndex, edges: Container[Edge]) -> dict[str, str]:

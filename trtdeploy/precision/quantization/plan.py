@@ -35,14 +35,7 @@ class LayerDecision:
 
 @dataclass(frozen=True)
 class _QuantizedInput:
-    """What a node reads in 8 bits.
-
-    Attributes:
-        node: Name of the reading node.
-        slot: Which of its inputs.
-        tensor: The value or initializer, as named in the model that was planned.
-        kind: The 8-bit type.
-    """
+    """What a node reads in 8 bits: ``tensor`` is named as in the model that was planned."""
 
     node: str
     slot: int
@@ -80,7 +73,7 @@ class QuantizationPlan:
         layers: Decision by node name, for every layer that could be quantized.
         operands: Where activations pass through Q/DQ pairs.
         weights: Which constants are stored in 8 bits.
-        measured: Values whose thresholds the plan needs, in graph order: those that the tensors of
+        measured: Values whose amax the plan needs, in graph order: those that the tensors of
             ``operands`` are copies of.
         scale_dtype: Type that can hold every scale: that of the graph around the layers.
         notes: What a person should know beside the decisions.

@@ -21,8 +21,8 @@ from trtdeploy.precision.quantization.plan import (
     QuantizedWeight,
 )
 from trtdeploy.precision.quantization.prequantized import (
-    BROUGHT_RULE,
-    find_brought_layers,
+    PREQUANTIZED_RULE,
+    find_prequantized_layers,
     quantizes_activations,
 )
 from trtdeploy.precision.quantization.rules.activation_product import KeepActivationProductRule
@@ -82,7 +82,7 @@ def plan_quantization(
     new = {
         name: decision.kind
         for name, decision in decisions.items()
-        if decision.kind is not None and decision.rule != BROUGHT_RULE
+        if decision.kind is not None and decision.rule != PREQUANTIZED_RULE
     }
     placement = OperandPlacement(index, layers, new, _find_fp32_nodes(precision))
     operands = placement.list_operands()
@@ -92,7 +92,7 @@ def plan_quantization(
         tuple(_list_weights(layers, new)),
         placement.list_measured(operands),
         recipe.graph_dtype,
-        _note_brought(index, layers, decisions),
+        _note_prequantized(index, layers, decisions),
     )
 
 
@@ -115,11 +115,11 @@ def make_rules() -> list[LayerRule]:
 
 
 def _decide(context: LayerContext) -> dict[str, LayerDecision]:
-    decided = find_brought_layers(context.index, context.layers)
+    decided = find_prequantized_layers(context.index, context.layers)
     if quantizes_activations(context.index):
-        reason = "the model brings Q/DQ pairs of its own and is not quantized twice"
+        reason = "the model is pre-quantized, and is not quantized twice"
         for name in context.layers:
-            decided.setdefault(name, LayerDecision(None, BROUGHT_RULE, reason))
+            decided.setdefault(name, LayerDecision(None, PREQUANTIZED_RULE, reason))
     for rule in make_rules():
         for name, reason in rule.find(context):
             pin = context.pinned.get(name)
@@ -202,16 +202,16 @@ def _find_fp32_nodes(precision: PrecisionPlan) -> frozenset[str]:
     return frozenset(name for name, d in precision.nodes.items() if d.dtype is DType.FLOAT32)
 
 
-def _note_brought(
+def _note_prequantized(
     index: ModelIndex, layers: Mapping[str, Layer], decisions: Mapping[str, LayerDecision]
 ) -> tuple[str, ...]:
-    brought = [name for name in layers if decisions[name].rule == BROUGHT_RULE]
-    if not brought:
+    found = [name for name in layers if decisions[name].rule == PREQUANTIZED_RULE]
+    if not found:
         return ()
-    quantized = sum(decisions[name].quantized is not None for name in brought)
+    quantized = sum(decisions[name].quantized is not None for name in found)
     if quantizes_activations(index):
         return (
-            f"the model brings Q/DQ pairs of its own: {quantized} of {len(layers)} layers are "
-            "quantized by them, and nothing is added",
+            f"the model is pre-quantized: {quantized} of {len(layers)} layers are quantized by "
+            "Q/DQ pairs of its own, and nothing is added",
         )
-    return (f"the model brings dequantized weights: {len(brought)} layers are left as they are",)
+    return (f"the model has pre-quantized weights: {len(found)} layers are left as they are",)

@@ -19,8 +19,8 @@ from trtdeploy.precision.quantization.prequantized import has_pairs
 def prepare_for_typing(model: OnnxModel, recipe: Recipe) -> OnnxModel:
     """Return a copy that ``recipe`` can type: normalised, with the opset that it needs.
 
-    Q/DQ pairs that the model brings get the form that TensorRT reads, and an opset whose pairs
-    take the recipe's type.
+    The Q/DQ pairs of a pre-quantized model get the form that TensorRT reads, and an opset whose
+    pairs take the recipe's type.
 
     Raises:
         ModelFileError: The opset cannot be raised to what is needed.

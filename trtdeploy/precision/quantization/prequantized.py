@@ -1,4 +1,4 @@
-"""Q/DQ pairs that a model brings: which layers they quantize, and whether more may be added."""
+"""Pre-quantized models: which layers their Q/DQ pairs quantize, and whether more may be added."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trtdeploy.precision.operators import DEQUANTIZE, Q_DQ_OPERATORS, QUANTIZE
 from trtdeploy.precision.quantization.layers import Layer
 from trtdeploy.precision.quantization.plan import LayerDecision
 
-BROUGHT_RULE = "brought"
+PREQUANTIZED_RULE = "prequantized"
 _QUANTIZERS = frozenset({QUANTIZE, "DynamicQuantizeLinear"})
 _MAX_STEPS = 4
 
@@ -29,7 +29,9 @@ def quantizes_activations(index: ModelIndex) -> bool:
     return any(node.op_type in _QUANTIZERS for _, node in index.nodes())
 
 
-def find_brought_layers(index: ModelIndex, layers: Mapping[str, Layer]) -> dict[str, LayerDecision]:
+def find_prequantized_layers(
+    index: ModelIndex, layers: Mapping[str, Layer]
+) -> dict[str, LayerDecision]:
     """Return a decision for every layer that reads a DequantizeLinear.
 
     One that reads all of its operands from there computes in the 8-bit type; with fewer, the
@@ -39,15 +41,15 @@ def find_brought_layers(index: ModelIndex, layers: Mapping[str, Layer]) -> dict[
     for name, layer in layers.items():
         slots = {*layer.data_slots, 1 if layer.weight_slot is None else layer.weight_slot}
         pairs = [_find_pair(layer.scope, layer.node.input[slot]) for slot in sorted(slots)]
-        brought = [pair for pair in pairs if pair is not None]
-        if not brought:
+        given = [pair for pair in pairs if pair is not None]
+        if not given:
             continue
-        kinds = {_kind_of(scope, node) for scope, node in brought}
-        kind = kinds.pop() if len(kinds) == 1 and len(brought) == len(pairs) else None
-        reason = f"the model brings {brought[0][1].name!r} in front of it"
+        kinds = {_kind_of(scope, node) for scope, node in given}
+        kind = kinds.pop() if len(kinds) == 1 and len(given) == len(pairs) else None
+        reason = f"pre-quantized: the model has {given[0][1].name!r} in front of it"
         if kind is None:
             reason += ", but not one 8-bit type for all of its operands"
-        found[name] = LayerDecision(None if kind is None else kind.name, BROUGHT_RULE, reason)
+        found[name] = LayerDecision(None if kind is None else kind.name, PREQUANTIZED_RULE, reason)
     return found
 
 

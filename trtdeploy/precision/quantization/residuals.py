@@ -35,7 +35,7 @@ def find_residuals(
         if node.op_type != "Add" or node.domain not in ONNX_DOMAINS:
             continue
         if len(set(node.input)) != _OPERANDS or not all(
-            _is_activation(main, name) for name in node.input
+            is_activation(main, name) for name in node.input
         ):
             continue
         found = [_find_convolution(main, name, kinds) for name in node.input]
@@ -51,7 +51,8 @@ def find_residuals(
             yield node.name, skip, kinds[convolution.name]
 
 
-def _is_activation(main: Scope, name: str) -> bool:
+def is_activation(main: Scope, name: str) -> bool:
+    """True for an FP32 value that is no constant."""
     return main.constant_of(name) is None and main.type_of(name) is DType.FLOAT32
 
 

@@ -1,4 +1,4 @@
-"""What only thresholds can decide: which values share a scale across a Concat."""
+"""What only amax can decide: which values share a scale across a Concat."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _READERS = LAYER_OPERATORS | {"Add"}
 """Operators that compute with what they read in 8 bits; all others with a pair only move it."""
 
 
-def settle_plan(
-    index: ModelIndex, plan: QuantizationPlan, thresholds: Mapping[str, float]
+def resolve_scales(
+    index: ModelIndex, plan: QuantizationPlan, amax: Mapping[str, float]
 ) -> QuantizationPlan:
     """Return the plan with one scale per group, now that the ranges are known.
 
@@ -34,16 +34,16 @@ def settle_plan(
     Args:
         index: The model that was planned.
         plan: What was planned for it.
-        thresholds: Clipping magnitude of each value in ``plan.measured``.
+        amax: Clipping magnitude of each value in ``plan.measured``.
 
     Raises:
-        InputError: A threshold is missing: the calibration belongs to another model or recipe.
+        InputError: A value has no amax: the calibration belongs to another model or recipe.
     """
-    _require_thresholds(plan, thresholds)
+    _require_amax(plan, amax)
     members = _find_members(index, plan)
     notes: list[str] = []
     for concat, roots in members.items():
-        found = [thresholds[root] for root in roots]
+        found = [amax[root] for root in roots]
         ratio = _measure_ratio(found)
         if ratio > MAX_SHARED_RATIO:
             notes.append(
@@ -54,7 +54,7 @@ def settle_plan(
             members[concat] = []
     apart = {concat for concat, roots in members.items() if not roots}
     kept = _drop_uncarried(index, plan.operands, apart)
-    groups = _GroupMerger(_find_directly_read(index, kept), thresholds)
+    groups = _GroupMerger(_find_directly_read(index, kept), amax)
     shared = {o.node: (o.group, o.kind) for o in kept if o.node in members}
     for concat, group in shared.items():
         for root in members[concat]:
@@ -97,33 +97,33 @@ def _find_directly_read(index: ModelIndex, operands: Iterable[QuantizedOperand])
     return {(o.group, o.kind) for o in operands if o.node in readers}
 
 
-def _require_thresholds(plan: QuantizationPlan, thresholds: Mapping[str, float]) -> None:
-    missing = [name for name in plan.measured if name not in thresholds]
+def _require_amax(plan: QuantizationPlan, amax: Mapping[str, float]) -> None:
+    missing = [name for name in plan.measured if name not in amax]
     if missing:
         raise InputError(
-            f"the calibration has no threshold for {missing[0]!r}"
+            f"the calibration has no amax for {missing[0]!r}"
             + (f" and {len(missing) - 1} more values" if len(missing) > 1 else "")
             + ": it was made for another model, recipe or set of pins",
             hint="Calibrate again with this model and recipe.",
         )
 
 
-def _measure_ratio(thresholds: Iterable[float]) -> float:
+def _measure_ratio(amax: Iterable[float]) -> float:
     """Return the largest range divided by the smallest; a constant zero fits any scale."""
-    positive = [threshold for threshold in thresholds if threshold > 0]
+    positive = [each for each in amax if each > 0]
     return max(positive) / min(positive) if positive else 1.0
 
 
 class _GroupMerger:
-    """Which groups became one; each is named after its member with the largest threshold."""
+    """Which groups became one; each is named after its member with the largest amax."""
 
-    def __init__(self, directly_read: set[_Group], thresholds: Mapping[str, float]) -> None:
-        self._thresholds = thresholds
+    def __init__(self, directly_read: set[_Group], amax: Mapping[str, float]) -> None:
+        self._amax = amax
         self._parents: dict[_Group, _Group] = {}
         self._directly_read = set(directly_read)
 
     def name_of(self, group: _Group) -> str:
-        """Return the value whose threshold serves the whole group."""
+        """Return the value whose amax serves the whole group."""
         return self._find(group)[0]
 
     def merge(self, member: _Group, shared: _Group) -> None:
@@ -131,10 +131,10 @@ class _GroupMerger:
         first, second = self._find(member), self._find(shared)
         if first == second:
             return
-        low, high = sorted((self._thresholds[first[0]], self._thresholds[second[0]]))
+        low, high = sorted((self._amax[first[0]], self._amax[second[0]]))
         if first in self._directly_read and low * MAX_MERGED_RATIO < high and low > 0:
             return
-        larger = self._thresholds[first[0]] > self._thresholds[second[0]]
+        larger = self._amax[first[0]] > self._amax[second[0]]
         winner, loser = (first, second) if larger else (second, first)
         self._parents[loser] = winner
         if {first, second} & self._directly_read:

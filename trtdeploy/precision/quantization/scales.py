@@ -22,33 +22,33 @@ on GPUs and CPUs alike, while those of the wide types may be flushed to zero.
 
 
 def compute_scales(
-    thresholds: npt.NDArray[np.generic], kind: QuantizedType, scale_dtype: DType
+    amax: npt.NDArray[np.generic], kind: QuantizedType, scale_dtype: DType
 ) -> npt.NDArray[np.float32]:
-    """Return ``threshold / kind.max``, rounded up to a value that ``scale_dtype`` has.
+    """Return ``amax / kind.max``, rounded up to a value that ``scale_dtype`` has.
 
-    Rounded up, so that nothing inside a threshold saturates. Always finite and positive: at least
-    2^-24 in FP16 and 2^-126 in BF16 and FP32, at most the largest number of the type (a threshold
-    beyond that saturates). A threshold of 0, as dead channels and constant zeros have, counts as
+    Rounded up, so that nothing up to amax saturates. Always finite and positive: at least
+    2^-24 in FP16 and 2^-126 in BF16 and FP32, at most the largest number of the type (an amax
+    beyond that saturates). An amax of 0, as dead channels and constant zeros have, counts as
     1: any positive scale gives exactly 0 back, and a step of 1/max suits a value that appears
     there after all.
 
     Args:
-        thresholds: Largest magnitudes to represent, any shape.
+        amax: Largest magnitudes to represent, any shape.
         kind: The 8-bit type.
         scale_dtype: FLOAT16, BFLOAT16 or FLOAT32: the type that the scales are stored in.
 
     Returns:
-        FP32, the shape of ``thresholds``.
+        FP32, the shape of ``amax``.
 
     Raises:
-        ValueError: A threshold is negative, infinite or not a number, or ``scale_dtype`` is none
+        ValueError: An amax is negative, infinite or not a number, or ``scale_dtype`` is none
             of the three.
     """
     if scale_dtype not in _SCALE_TYPES:
         raise ValueError(f"scales are float16, bfloat16 or float32, not {scale_dtype.label}")
-    wanted = np.asarray(thresholds, np.float64)
+    wanted = np.asarray(amax, np.float64)
     if not (np.isfinite(wanted) & (wanted >= 0)).all():
-        raise ValueError("thresholds must be finite and not negative")
+        raise ValueError("amax must be finite and not negative")
     dtype, bits, smallest, largest = _SCALE_TYPES[scale_dtype]
     wanted = np.where(wanted > 0, wanted, 1.0) / kind.max
     wanted = np.clip(wanted, smallest, largest)

@@ -12,7 +12,7 @@ from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.quantized_weights import WeightQuantization, quantize_values
 
 
-def measure_weight_thresholds(
+def measure_weight_amax(
     model: OnnxModel, tensor: TensorProto, axis: int | None
 ) -> npt.NDArray[np.float32]:
     """Return the largest finite magnitude of a weight, per index of ``axis``.
@@ -20,8 +20,7 @@ def measure_weight_thresholds(
     Args:
         model: The model that holds ``tensor``; weights on the disk are read chunk by chunk.
         tensor: A floating-point initializer of the main graph, or one with its data in it.
-        axis: The axis with a threshold per index, negative to count from the back; None for one
-            threshold in all.
+        axis: The axis with an amax per index, negative to count from the back; None for one in all.
 
     Returns:
         FP32, shape (channels,); 0 where a channel is empty, all zero, or without finite value.
@@ -31,15 +30,15 @@ def measure_weight_thresholds(
         ModelFileError: The weights cannot be read any more.
     """
     layout = ChannelLayout.along(tensor.dims, axis)
-    thresholds = np.zeros(layout.channels, np.float32)
+    amax = np.zeros(layout.channels, np.float32)
     start = 0
     for values in model.iterate_values(tensor):
         for begin in range(0, values.size, PIECE_ELEMENTS):
             magnitudes = _measure_magnitudes(values[begin : begin + PIECE_ELEMENTS])
             found = layout.find_largest(magnitudes, start + begin)
-            np.maximum(thresholds, found, out=thresholds)
+            np.maximum(amax, found, out=amax)
         start += values.size
-    return thresholds
+    return amax
 
 
 def store_quantized(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from trtdeploy.precision.context import RuleContext
-from trtdeploy.precision.pins import FP32, find_pinned, only_precision
+from trtdeploy.precision.pins import FP32, find_pinned
 from trtdeploy.precision.rules.rule import Kept
 
 
@@ -24,5 +24,6 @@ class KeepPinnedRule:
         Raises:
             UsageError: A pin matches no node: a typo would silently lose its effect.
         """
-        for name, pin in only_precision(find_pinned(self.pins, context.index), FP32):
-            yield name, f"pinned to FP32 by {pin.text!r}"
+        for name, pin in find_pinned(self.pins, context.index).items():
+            if pin.precision == FP32:
+                yield name, f"pinned to FP32 by {pin.text!r}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from onnx import NodeProto, TensorProto
@@ -25,7 +24,6 @@ DROWNING = 1e11
 _ELEMENTWISE = frozenset({"Add", "Sub", "Mul", "Div", "Where", "Pow", "Max", "Min", "Sum", "Neg"})
 _COPIERS = MOVERS | {"ConstantOfShape"}
 _ADDITIVE = frozenset({"Add", "Sub", "Mul", "Where", "Pad", "ConstantOfShape", "ScatterND"})
-_BOUNDS = frozenset({"Clip", "Min", "Max"})
 _CARRIERS = _ADDITIVE | MOVERS | {"Max", "Min", "Neg", "Div"}
 _SUMS = frozenset({"Add", "Sub", "Sum"})
 _SOFTMAX = frozenset({"Softmax", "LogSoftmax", "Hardmax"})
@@ -63,7 +61,7 @@ class KeepWideConstantRule:
         """Yield readers of constants that are not clamped, and arithmetic on what they compute."""
         seen: set[str] = set()
         for use in _find_wide_uses(context):
-            if _judge(context, use).limit is not None:
+            if _judge(context, use)[0] is not None:
                 continue
             reason = (
                 f"its constant {use.name!r} holds {use.farthest:.4g}, "
@@ -111,16 +109,11 @@ def _constants_of(
                 yield attribute.t, f"{node.name}.value"
 
 
-class _Verdict(NamedTuple):
-    limit: float | None
-    reason: str
-
-
-def _judge(context: RuleContext, use: _WideUse) -> _Verdict:
-    """Return to which magnitude the constant may be clamped; None when it must stay."""
+def _judge(context: RuleContext, use: _WideUse) -> tuple[float | None, str]:
+    """Return to which magnitude the constant may be clamped, None when it must stay; and why."""
     place = f"{use.node.op_type} {use.node.name!r}"
     if _is_idle_bound(context, use):
-        return _Verdict(context.limits.max, f"a bound of {place} that never takes effect")
+        return context.limits.max, f"a bound of {place} that never takes effect"
     if use.node.op_type in _ADDITIVE and _is_mask(context, use.tensor):
         readers = list(walk_readers(use.scope, use.node, _carries_mask, max_steps=_MAX_STEPS))
         selector = next((r.node.name for r in readers if r.node.op_type in _SELECTORS), None)
@@ -129,9 +122,9 @@ def _judge(context: RuleContext, use: _WideUse) -> _Verdict:
             if limit >= DROWNING or not any(
                 _adds_to_data(*step) for step in [(use.scope, use.node, use.name), *readers]
             ):
-                return _Verdict(limit, f"a mask on its way to {selector!r}")
-            return _Verdict(None, f"a mask that is added to the scores of {selector!r} in FP32")
-    return _Verdict(None, f"a weight of {place}; that node stays FP32")
+                return limit, f"a mask on its way to {selector!r}"
+            return None, f"a mask that is added to the scores of {selector!r} in FP32"
+    return None, f"a weight of {place}; that node stays FP32"
 
 
 def _adds_to_data(scope: Scope, node: NodeProto, name: str) -> bool:

@@ -25,7 +25,7 @@ _SHOWN = 3
 
 
 class FindQuantizationAuditCheck:
-    """Say whether a model that brings Q/DQ nodes will be faster for them, and what is in the way.
+    """Say whether a pre-quantized model will be faster for it, and what is in the way.
 
     A note when it probably will, a hazard when it probably will not.
     """

@@ -1,4 +1,4 @@
-"""FindQuantizationPairsCheck: quantized values that never come back, and brought pairs."""
+"""FindQuantizationPairsCheck: quantized values that never come back, and pre-quantized models."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FindQuantizationPairsCheck:
         if quantizers and recipe.quantized is not None:
             yield ALREADY_QUANTIZED.at(
                 WHOLE_GRAPH,
-                f"the model brings Q/DQ pairs (QuantizeLinear nodes: {len(quantizers)}); they are "
+                f"the model is pre-quantized (QuantizeLinear nodes: {len(quantizers)}); they are "
                 f"kept as they are, and recipe {recipe.name!r} quantizes nothing beside them",
                 "Nothing to do if that is meant; give the FP32 model to let trtdeploy calibrate "
                 "and place the pairs.",

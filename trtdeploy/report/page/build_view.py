@@ -1,17 +1,13 @@
-"""The build as the page shows it: facts, steps, shapes, compiler."""
+"""The build as the page shows it: steps, shapes, engine, precision."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 
 from trtdeploy.core.ranges import ShapeRange, ValueRange
 from trtdeploy.core.units import format_bytes
 from trtdeploy.report.document import BuildReport
 from trtdeploy.report.number_text import TIMES, count_noun, format_seconds, format_sizes
-from trtdeploy.report.page.listing import Listing, limit_entries
-
-MOST_WARNINGS = 60
 
 
 @dataclass(frozen=True)
@@ -35,38 +31,6 @@ class ShapeRow:
     points: tuple[str, str, str]
 
 
-@dataclass(frozen=True)
-class BuildView:
-    """Everything the page shows of the build itself."""
-
-    title: str
-    engine_text: str
-    engine_name: str
-    precision_text: str
-    steps: tuple[StepRow, ...]
-    total_text: str
-    shapes: tuple[ShapeRow, ...]
-    warnings: Listing[tuple[str, int]]
-    reproduce: str
-
-
-def build_build_view(report: BuildReport) -> BuildView:
-    """Return what the page shows of a build."""
-    compiled = report.compile
-    warnings = Counter(compiled.warnings if compiled else ()).most_common()
-    return BuildView(
-        title=f"{report.source.file} on {report.profile.device.title}",
-        engine_text=describe_engine(report),
-        engine_name=report.check.engine,
-        precision_text=describe_precision(report),
-        steps=_list_steps(report),
-        total_text=format_seconds(sum(step.seconds for step in report.steps)),
-        shapes=_list_shapes(report),
-        warnings=limit_entries(warnings, MOST_WARNINGS),
-        reproduce=report.reproduce or "sh reproduce.sh",
-    )
-
-
 def describe_engine(report: BuildReport) -> str:
     """Return file and size of the engine, or that there is none yet."""
     engine = report.engine
@@ -81,7 +45,8 @@ def describe_precision(report: BuildReport) -> str:
     return ", ".join(f"{count_noun(count, 'node')} {dtype}" for dtype, count in counts)
 
 
-def _list_steps(report: BuildReport) -> tuple[StepRow, ...]:
+def list_steps(report: BuildReport) -> tuple[StepRow, ...]:
+    """Return the steps in the order they ran."""
     longest = max((step.seconds for step in report.steps), default=0.0) or 1.0
     return tuple(
         StepRow(
@@ -95,7 +60,8 @@ def _list_steps(report: BuildReport) -> tuple[StepRow, ...]:
     )
 
 
-def _list_shapes(report: BuildReport) -> tuple[ShapeRow, ...]:
+def list_shapes(report: BuildReport) -> tuple[ShapeRow, ...]:
+    """Return the sizes of every input, and the values of shape tensors, by optimization profile."""
     rows = []
     for profile in report.optimization_profiles:
         for name, table in profile.shapes.items():

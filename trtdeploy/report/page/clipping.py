@@ -1,4 +1,4 @@
-"""How hard each tensor is clipped: the threshold as a share of its largest magnitude."""
+"""How hard each tensor is clipped: its amax as a share of its largest magnitude."""
 
 from __future__ import annotations
 
@@ -18,20 +18,18 @@ _NAME_CHARACTERS = 80
 
 @dataclass(frozen=True)
 class ClippedTensor:
-    """A tensor whose threshold lies below its largest magnitude.
+    """A tensor whose amax lies below its largest magnitude.
 
     Attributes:
-        name: Of the tensor.
-        method: That chose the threshold.
-        threshold_text: Where it is clipped.
-        amax_text: Its largest magnitude.
-        kept: Threshold over largest magnitude, 0 to 1.
+        amax_text: Where it is clipped.
+        largest_text: Its largest magnitude.
+        kept: Amax over largest magnitude, 0 to 1.
     """
 
     name: str
     method: str
-    threshold_text: str
     amax_text: str
+    largest_text: str
     kept: float
 
     @property
@@ -92,12 +90,12 @@ def draw_clipping(tensors: Mapping[str, TensorRange]) -> ClippingPicture:
 
 
 def _measure_tensor(name: str, entry: TensorRange) -> ClippedTensor:
-    threshold, amax = entry.threshold, entry.amax
+    amax, largest = entry.amax, entry.largest
     # A tensor of zeros, and one whose figures were not finite, has nothing that can be clipped.
     kept = 1.0
-    if threshold is not None and amax is not None and 0 <= threshold < amax < math.inf:
-        kept = threshold / amax
-    return ClippedTensor(name, entry.method, format_figure(threshold), format_figure(amax), kept)
+    if amax is not None and largest is not None and 0 <= amax < largest < math.inf:
+        kept = amax / largest
+    return ClippedTensor(name, entry.method, format_figure(amax), format_figure(largest), kept)
 
 
 def _make_column(tensors: Sequence[ClippedTensor]) -> ClippingColumn:
@@ -109,5 +107,5 @@ def _make_column(tensors: Sequence[ClippedTensor]) -> ClippingColumn:
 def describe_clipping(tensor: ClippedTensor) -> str:
     """Return ``clipped at 3.2 of 4.1 (78 %)``."""
     if tensor.kept >= 1:
-        return f"not clipped, largest magnitude {tensor.amax_text}"
-    return f"clipped at {tensor.threshold_text} of {tensor.amax_text} ({format_share(tensor.kept)})"
+        return f"not clipped, largest magnitude {tensor.largest_text}"
+    return f"clipped at {tensor.amax_text} of {tensor.largest_text} ({format_share(tensor.kept)})"

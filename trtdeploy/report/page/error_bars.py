@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from trtdeploy.parity.result import OutputComparison, Verdict
 from trtdeploy.report.number_text import format_figure, format_share, shorten
-from trtdeploy.report.page.log_scale import LogScale, fit_log_scale
 
 WIDTH = 300
 ROW = 36
 _TOP, _AXIS, _MARGIN = 2, 22, 14
 _LABEL_CHARACTERS = 36
 _TITLE_CHARACTERS = 200
+_FEWEST_DECADES, _MOST_DECADES = 3, 12
+_LOWEST, _HIGHEST = -30, 30
+_MOST_TICKS = 5
+
+
+@dataclass(frozen=True)
+class LogScale:
+    """Decades from ``10**low`` to ``10**high`` drawn from ``start`` over ``length`` units."""
+
+    low: int
+    high: int
+    start: float
+    length: float
+
+    def place(self, value: float) -> float:
+        """Return the position of a value; what lies outside is drawn at the end."""
+        if not value > 0:
+            return self.start
+        exponent = self.high if math.isinf(value) else math.log10(value)
+        share = (exponent - self.low) / (self.high - self.low)
+        return round(self.start + self.length * min(1.0, max(0.0, share)), 1)
+
+    def list_ticks(self) -> list[tuple[float, int]]:
+        """Return position and exponent of the decades that get a line."""
+        step = math.ceil((self.high - self.low + 1) / _MOST_TICKS)
+        return [(self.place(10.0**e), e) for e in range(self.low, self.high + 1, step)]
 
 
 @dataclass(frozen=True)
@@ -22,12 +48,9 @@ class ErrorBar:
 
     Attributes:
         label: Name of the point, short enough for its place.
-        title: All of it in words.
-        verdict: Decides the colour.
         y: Top of its row.
         length: Of the bar, from the start of the axis; 0 for no error, and for NaN.
         has_error: There is a relative L2 error to draw.
-        text: The figure.
         tolerance_x: Where the tolerance lies; None where atol and rtol alone decide.
         noise_x: Where the noise floor lies; None when it was not measured.
     """
@@ -71,6 +94,14 @@ def fit_error_scale(entries: Iterable[OutputComparison]) -> LogScale:
         if not is_exact(entry):
             values += [entry.metrics.relative_l2, entry.tolerance.relative_l2, entry.noise_floor]
     return fit_log_scale(values, _MARGIN, WIDTH - 2 * _MARGIN)
+
+
+def fit_log_scale(values: Iterable[float | None], start: float, length: float) -> LogScale:
+    """Return a scale over every positive finite value, whole decades wide."""
+    found = [math.log10(v) for v in values if v is not None and v > 0 and math.isfinite(v)]
+    high = min(_HIGHEST, math.floor(max(found, default=0)) + 1)
+    low = max(_LOWEST, high - _MOST_DECADES, math.floor(min(found, default=high)))
+    return LogScale(min(low, high - _FEWEST_DECADES), high, start, length)
 
 
 def draw_error_bars(entries: Sequence[tuple[str, OutputComparison]], scale: LogScale) -> ErrorBars:

@@ -21,16 +21,7 @@ _MARGIN = 14.0
 
 @dataclass(frozen=True)
 class HistogramColumn:
-    """One decade.
-
-    Attributes:
-        x: Left edge.
-        y: Top edge.
-        width: Of the bar.
-        height: Of the bar; 0 without any element.
-        count_text: How many, short; empty without any.
-        title: All of it in words.
-    """
+    """The bar of one decade; no height and no text where it counts nothing."""
 
     x: float
     y: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,12 @@ from trtdeploy.report import number_text
 from trtdeploy.report.document import BuildReport
 from trtdeploy.report.outcome import judge_report
 from trtdeploy.report.page import error_bars, error_histogram
-from trtdeploy.report.page.build_view import build_build_view
+from trtdeploy.report.page.build_view import (
+    describe_engine,
+    describe_precision,
+    list_shapes,
+    list_steps,
+)
 from trtdeploy.report.page.listing import limit_entries
 from trtdeploy.report.page.parity_view import build_parity_view
 from trtdeploy.report.page.precision_map import build_precision_map, describe_map
@@ -56,7 +62,11 @@ def render_html(report: BuildReport) -> str:
             judgement=judge_report(report),
             parity=parity,
             parity_view=build_parity_view(parity) if parity else None,
-            build=build_build_view(report),
+            engine_text=describe_engine(report),
+            precision_text=describe_precision(report),
+            steps=list_steps(report),
+            shapes=list_shapes(report),
+            warnings=Counter(report.compile.warnings if report.compile else ()).most_common(),
             quantization=quantization,
             quantized=build_quantization_view(quantization) if quantization else None,
             map=precision_map,

@@ -10,6 +10,7 @@ from trtdeploy.report.comparison import Comparison, list_comparisons
 from trtdeploy.report.number_text import TIMES, format_sizes
 from trtdeploy.report.page.error_bars import (
     ErrorBars,
+    LogScale,
     describe_error,
     draw_error_bars,
     fit_error_scale,
@@ -17,7 +18,6 @@ from trtdeploy.report.page.error_bars import (
 from trtdeploy.report.page.error_histogram import ErrorHistogram, draw_histogram
 from trtdeploy.report.page.figure_table import FigureTable, build_figure_table
 from trtdeploy.report.page.listing import Listing, limit_entries
-from trtdeploy.report.page.log_scale import LogScale
 
 MOST_CONCERNS, MOST_PANELS, MOST_BARS, MOST_FIGURES = 20, 24, 24, 300
 MOST_GRID_ROWS = 200
@@ -30,7 +30,6 @@ class Concern:
     Attributes:
         verdict: Suspect or fail.
         name: Of the output; empty for a point.
-        point_name: Of the point.
         reasons: One sentence each.
         figures: Error, tolerance and noise floor in one line; empty for a point.
     """
@@ -55,8 +54,6 @@ class OutputPanel:
     """Charts of one output.
 
     Attributes:
-        name: Of the output.
-        verdict: The worst of its points.
         type_text: Shape at the last point and element types.
         origin: Where its tolerance comes from.
         bars: Errors by point.

@@ -14,15 +14,15 @@ _MOST_PATTERNS = 6
 
 
 def list_quantization_facts(section: QuantizationReport) -> Iterator[tuple[str, str]]:
-    """Yield name and value of what a person should know; names have at most ten characters."""
+    """Yield name and value of what a person should know; names have at most 14 characters."""
     audit = section.audit
     yield "quantized", describe_layers(section)
     answer = "Probably faster than FP16. " if audit.is_probably_faster else ""
-    yield "outlook", answer + audit.verdict
+    yield "expected speed", answer + audit.verdict
     if section.calibration is not None:
         yield "calibrated", describe_calibration(section.calibration)
-    elif section.is_brought:
-        yield "calibrated", "by who made the model: it brought its own Q/DQ pairs"
+    elif section.is_prequantized:
+        yield "calibrated", "by who made the model: it is pre-quantized"
 
 
 def list_obstacle_texts(section: QuantizationReport) -> list[str]:

@@ -30,8 +30,6 @@ class Segment:
 
     Attributes:
         kind: Class of its colour.
-        runs_in: The type.
-        count: Layers that run in it.
         share: Of the bar, 0 to 1.
     """
 
@@ -55,9 +53,6 @@ class LayerRow:
     """One layer.
 
     Attributes:
-        node: Its name.
-        op_type: Its operator.
-        runs_in: The type.
         kind: Class of the type's colour.
         share: Of the work of all layers; None when sizes are not known.
         obstacles: What is in its way, in words.

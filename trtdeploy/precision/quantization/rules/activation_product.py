@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnx import NodeProto
-
 from trtdeploy.core.number_formats import INT8
 from trtdeploy.precision.neighbours import MOVERS
 from trtdeploy.precision.quantization.layers import MATMUL, Layer
@@ -52,12 +50,8 @@ def find_probabilities(context: LayerContext) -> set[str]:
 
 def _feeds_softmax(layer: Layer) -> bool:
     readers = walk_readers(layer.scope, layer.node, _carries_scores, max_steps=_MAX_STEPS)
-    return any(_is_softmax(reader.node) for reader in readers)
+    return any(reader.node.op_type == "Softmax" for reader in readers)
 
 
 def _carries_scores(reader: Reader) -> bool:
     return reader.node.op_type in _BEFORE_SOFTMAX
-
-
-def _is_softmax(node: NodeProto) -> bool:
-    return bool(node.op_type == "Softmax")
