@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
-from trtdeploy.samples.image_files import IMAGE_FORMATS
+from trtdeploy.samples.images import IMAGE_FORMATS
 
 Split = Literal["calibrate", "evaluate"]
 Images = npt.NDArray[np.uint8]

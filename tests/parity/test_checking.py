@@ -15,15 +15,11 @@ from trtdeploy.config.recipe import RECIPES
 from trtdeploy.core.arrays import Feeds, Outputs, Runner
 from trtdeploy.core.errors import ExecutionError, InputError
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange, ValueRange
-from trtdeploy.parity.checking import (
-    ParityPlan,
-    ParityProgress,
-    ParitySubject,
-    check_parity,
-)
+from trtdeploy.parity.checking import ParityProgress, check_parity
 from trtdeploy.parity.comparison import ComparisonRules
 from trtdeploy.parity.judgement import with_finding
 from trtdeploy.parity.noise import expect_emulation
+from trtdeploy.parity.point_check import ParityPlan
 from trtdeploy.parity.points import find_independence_points, find_points
 from trtdeploy.parity.result import ParityReport, Verdict
 from trtdeploy.parity.tolerance import make_tolerance_provider
@@ -32,7 +28,7 @@ from trtdeploy.report.json_document import dump_document
 Shapes = Mapping[str, tuple[int, ...]]
 BATCH = BatchLayout({"x": 0}, {"y": 0})
 PROFILE = OptimizationProfile("p", {"x": ShapeRange((1, 6), (2, 6), (4, 6))})
-SUBJECT = ParitySubject("emulated on CPU", "m.onnx", "m.fp16", "synthetic", is_synthetic=True)
+SUBJECT = ParityReport("emulated on CPU", "m.onnx", "m.fp16", "synthetic", True, ())
 
 
 def make_feeds(samples: int = 3) -> Callable[[Shapes, Shapes], Iterator[Feeds]]:

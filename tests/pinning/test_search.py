@@ -15,7 +15,7 @@ from trtdeploy.pinning.search import SEARCH_RUNS, PinSearch
 LIMIT = 1.0
 
 
-class AdditiveLaboratory:
+class AdditiveEvaluator:
     """Each node has a noise of its own; the target is a total noise power of ``LIMIT``."""
 
     def __init__(self, noise: Mapping[str, float], floor: float = 0.0) -> None:
@@ -39,7 +39,7 @@ class AdditiveLaboratory:
         return Score({"y": power}, math.sqrt(power / LIMIT), power)
 
 
-class CoupledLaboratory(AdditiveLaboratory):
+class CoupledEvaluator(AdditiveEvaluator):
     """What a node costs alone says nothing: the whole also holds a term for each pair."""
 
     def total(self, pinned: frozenset[str]) -> float:
@@ -51,44 +51,44 @@ def singles(noise: Mapping[str, float], flops: Mapping[str, int] | None = None) 
     return [Candidate(name, "Conv", (name,), (flops or {}).get(name)) for name in noise]
 
 
-def find_least_size(laboratory: AdditiveLaboratory) -> int:
+def find_least_size(evaluator: AdditiveEvaluator) -> int:
     """Return the size of the smallest set, by trying all of them."""
-    names = list(laboratory.noise)
+    names = list(evaluator.noise)
     return next(
         size
         for size in range(len(names) + 1)
         if any(
-            laboratory.total(frozenset(chosen)) <= LIMIT
+            evaluator.total(frozenset(chosen)) <= LIMIT
             for chosen in itertools.combinations(names, size)
         )
     )
 
 
-@pytest.mark.parametrize("make", [AdditiveLaboratory, CoupledLaboratory])
+@pytest.mark.parametrize("make", [AdditiveEvaluator, CoupledEvaluator])
 @pytest.mark.parametrize("seed", range(6))
 def test_the_smallest_set_is_found(
-    make: Callable[[Mapping[str, float]], AdditiveLaboratory], seed: int
+    make: Callable[[Mapping[str, float]], AdditiveEvaluator], seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
     noise = {f"n{i}": float(power) for i, power in enumerate(rng.lognormal(-1.5, 1.5, 10))}
-    laboratory = make(noise)
-    outcome = PinSearch(laboratory, most_runs=200).run(singles(noise))
+    evaluator = make(noise)
+    outcome = PinSearch(evaluator, most_runs=200).run(singles(noise))
     pinned = frozenset(candidate.name for candidate in outcome.pinned)
     assert outcome.reached
-    assert outcome.hybrid.excess == pytest.approx(math.sqrt(laboratory.total(pinned)))
-    assert len(pinned) == find_least_size(laboratory)
-    assert not pinned or pinned in laboratory.measured  # verified, not only predicted
+    assert outcome.hybrid.excess == pytest.approx(math.sqrt(evaluator.total(pinned)))
+    assert len(pinned) == find_least_size(evaluator)
+    assert not pinned or pinned in evaluator.measured  # verified, not only predicted
 
 
 def test_nothing_is_pinned_and_nothing_ranked_when_the_target_is_reached() -> None:
-    laboratory = AdditiveLaboratory({"a": 0.1, "b": 0.2})
-    outcome = PinSearch(laboratory, 100).run(singles(laboratory.noise))
+    evaluator = AdditiveEvaluator({"a": 0.1, "b": 0.2})
+    outcome = PinSearch(evaluator, 100).run(singles(evaluator.noise))
     assert (outcome.reached, outcome.pinned, outcome.alone, outcome.runs) == (True, (), {}, 1)
 
 
 def test_a_floor_above_the_target_is_said_and_nodes_are_ranked_all_the_same() -> None:
-    laboratory = AdditiveLaboratory({"a": 3.0, "b": 5.0}, floor=2.0)
-    outcome = PinSearch(laboratory, 100).run(singles(laboratory.noise))
+    evaluator = AdditiveEvaluator({"a": 3.0, "b": 5.0}, floor=2.0)
+    outcome = PinSearch(evaluator, 100).run(singles(evaluator.noise))
     assert not outcome.reached
     assert outcome.pinned == ()
     assert [candidate.name for candidate in outcome.candidates] == ["b", "a"]
@@ -96,25 +96,25 @@ def test_a_floor_above_the_target_is_said_and_nodes_are_ranked_all_the_same() ->
 
 def test_of_equal_noise_the_cheaper_node_is_pinned() -> None:
     noise = {"dear": 0.72, "cheap": 0.7, "quiet": 1e-3}
-    laboratory = AdditiveLaboratory(noise)
+    evaluator = AdditiveEvaluator(noise)
     candidates = singles(noise, {"dear": 1000, "cheap": 10, "quiet": 1})
-    outcome = PinSearch(laboratory, 100).run(candidates)
+    outcome = PinSearch(evaluator, 100).run(candidates)
     assert [candidate.name for candidate in outcome.pinned] == ["cheap"]
 
 
 def test_few_runs_are_needed_among_many_candidates() -> None:
     rng = np.random.default_rng(3)
     noise = {f"n{i}": float(power) for i, power in enumerate(rng.lognormal(-5, 2, 400))}
-    laboratory = AdditiveLaboratory(noise)
-    outcome = PinSearch(laboratory, 1000).run(singles(noise))
+    evaluator = AdditiveEvaluator(noise)
+    outcome = PinSearch(evaluator, 1000).run(singles(noise))
     assert outcome.reached
-    assert len(laboratory.measured) <= SEARCH_RUNS
+    assert len(evaluator.measured) <= SEARCH_RUNS
 
 
 def test_the_budget_ends_the_search_with_a_verified_set() -> None:
     noise = {f"n{i}": 0.3 for i in range(40)}
-    laboratory = CoupledLaboratory(noise)
-    outcome = PinSearch(laboratory, most_runs=44).run(singles(noise))
+    evaluator = CoupledEvaluator(noise)
+    outcome = PinSearch(evaluator, most_runs=44).run(singles(noise))
     assert outcome.reached
     assert outcome.runs <= 45
     assert any("44 runs" in note for note in outcome.notes)
@@ -122,19 +122,19 @@ def test_the_budget_ends_the_search_with_a_verified_set() -> None:
 
 def test_the_observer_sees_every_run_and_a_total_that_holds() -> None:
     seen: list[tuple[int, int]] = []
-    laboratory = AdditiveLaboratory({"a": 2.0, "b": 0.5, "c": 0.1})
-    search = PinSearch(laboratory, 100, lambda done, most: seen.append((done, most)))
-    outcome = search.run(singles(laboratory.noise))
+    evaluator = AdditiveEvaluator({"a": 2.0, "b": 0.5, "c": 0.1})
+    search = PinSearch(evaluator, 100, lambda done, most: seen.append((done, most)))
+    outcome = search.run(singles(evaluator.noise))
     assert [done for done, _ in seen] == list(range(outcome.runs))
     assert all(done < most for done, most in seen)
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
-    [(AdditiveLaboratory, "add up"), (CoupledLaboratory, "depend on each other")],
+    [(AdditiveEvaluator, "add up"), (CoupledEvaluator, "depend on each other")],
 )
 def test_whether_noise_adds_up_is_said(
-    make: Callable[[Mapping[str, float]], AdditiveLaboratory], words: str
+    make: Callable[[Mapping[str, float]], AdditiveEvaluator], words: str
 ) -> None:
     noise = {f"n{i}": 0.2 for i in range(12)}
     outcome = PinSearch(make(noise), 100).run(singles(noise))
@@ -148,8 +148,8 @@ def test_groups_are_divided_once_they_are_found() -> None:
         Candidate(part[0], "Conv", tuple(part))
         for part in (names[start : start + 8] for start in range(0, 31, 8))
     ]
-    laboratory = AdditiveLaboratory(noise)
-    search = PinSearch(laboratory, 200)
+    evaluator = AdditiveEvaluator(noise)
+    search = PinSearch(evaluator, 200)
     coarse = search.run(groups)
     fine = search.refine(coarse, dict.fromkeys(names, "Relu"))
     assert len(coarse.pinned[0].nodes) > 1
@@ -161,7 +161,7 @@ def test_groups_are_divided_once_they_are_found() -> None:
 def test_groups_that_the_budget_cannot_divide_stay_and_it_is_said() -> None:
     noise = {f"n{i}": 0.01 for i in range(30)} | {"bad": 4.0}
     whole = [Candidate("n0", "Conv", tuple(noise))]
-    search = PinSearch(AdditiveLaboratory(noise), most_runs=SEARCH_RUNS + 2)
+    search = PinSearch(AdditiveEvaluator(noise), most_runs=SEARCH_RUNS + 2)
     outcome = search.refine(search.run(whole), {})
     assert [len(candidate.nodes) for candidate in outcome.pinned] == [31]
     assert any("in groups" in note for note in outcome.notes)
@@ -169,6 +169,6 @@ def test_groups_that_the_budget_cannot_divide_stay_and_it_is_said() -> None:
 
 def test_infinite_noise_is_pinned_first() -> None:
     noise = {"a": 0.9, "overflow": math.inf, "b": 0.05}
-    outcome = PinSearch(AdditiveLaboratory(noise), 100).run(singles(noise))
+    outcome = PinSearch(AdditiveEvaluator(noise), 100).run(singles(noise))
     assert [candidate.name for candidate in outcome.pinned] == ["overflow"]
     assert outcome.reached

@@ -131,7 +131,7 @@ def test_fixed_batch_is_filled_up(tmp_path: Path) -> None:
     draw(tmp_path / "a.png")
     source = open_samples(tmp_path, [spec((2, 3, 4, 6))], RAW)
     (batch,) = source.iterate_batches({"x": (2, 3, 4, 6)})
-    assert (batch.shapes["x"], batch.padding) == ((2, 3, 4, 6), 1)
+    assert (batch.feeds["x"].shape, batch.padding) == ((2, 3, 4, 6), 1)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from trtdeploy.config.batch_layout import BatchLayout
 from trtdeploy.config.recipe import FP32
@@ -12,53 +12,11 @@ from trtdeploy.core.errors import ExecutionError, FeedError
 from trtdeploy.core.tensors import format_shape
 from trtdeploy.parity.comparison import ComparisonRules
 from trtdeploy.parity.judgement import with_finding
-from trtdeploy.parity.point_check import PointCheck, PointRules
+from trtdeploy.parity.point_check import ParityPlan, PointCheck
 from trtdeploy.parity.points import ParityPoint
 from trtdeploy.parity.result import ParityReport, PointResult, Verdict
-from trtdeploy.parity.tolerance import ToleranceProvider, make_tolerance_provider
+from trtdeploy.parity.tolerance import make_tolerance_provider
 from trtdeploy.samples.batch import count_samples, join_parts, split_feeds
-
-
-@dataclass(frozen=True)
-class ParityPlan:
-    """What is run and how it is judged.
-
-    Attributes:
-        points: Shapes to run.
-        tolerance: What is allowed, by output.
-        rules: Noise floor and its limits.
-        match_rows: Rows of the outputs have no fixed order.
-        batch: Where the batch is; None when it is fixed.
-        independence: Points whose batch has two halves, to prove that samples stay apart.
-    """
-
-    points: tuple[ParityPoint, ...]
-    tolerance: ToleranceProvider
-    rules: ComparisonRules = field(default_factory=ComparisonRules)
-    match_rows: bool = False
-    batch: BatchLayout | None = None
-    independence: tuple[ParityPoint, ...] = ()
-
-
-@dataclass(frozen=True)
-class ParitySubject:
-    """What the report says about itself; nothing here changes the outcome.
-
-    Attributes:
-        label: ``emulated on CPU`` or ``measured on <device>``.
-        reference: File of the reference.
-        candidate: File or folder of the candidate.
-        data: Where the inputs come from.
-        is_synthetic: The inputs are made up.
-        notes: Remarks on the whole check.
-    """
-
-    label: str
-    reference: str
-    candidate: str
-    data: str
-    is_synthetic: bool
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,7 +45,7 @@ def check_parity(
     *,
     plan: ParityPlan,
     make_feeds: FeedsMaker,
-    subject: ParitySubject,
+    subject: ParityReport,
     progress: Observer | None = None,
 ) -> ParityReport:
     """Run both models at every point and return what was found.
@@ -100,7 +58,7 @@ def check_parity(
         candidate: The model under test.
         plan: What is run and how it is judged.
         make_feeds: Makes the feeds of a point from its shapes and shape-tensor values.
-        subject: What the report says about itself.
+        subject: A report without points, which says what is compared; it is returned completed.
         progress: Is told before the first sample of each point and after every sample.
 
     Raises:
@@ -119,15 +77,8 @@ def check_parity(
         report(0)
         is_corner = position <= len(plan.points)
         results.extend(check.run(point, report) if is_corner else check.run_halves(point))
-    return ParityReport(
-        label=subject.label,
-        reference=subject.reference,
-        candidate=subject.candidate,
-        data=subject.data,
-        is_synthetic=subject.is_synthetic,
-        points=tuple(results),
-        notes=(*subject.notes, *dict.fromkeys(check.notes)),
-    )
+    notes = (*subject.notes, *dict.fromkeys(check.notes))
+    return replace(subject, points=tuple(results), notes=notes)
 
 
 class _Check:
@@ -142,9 +93,7 @@ class _Check:
 
     def run(self, point: ParityPoint, report: Callable[[int], None]) -> list[PointResult]:
         """Compare the candidate with the reference at one point."""
-        plan = self._plan
-        rules = PointRules(plan.tolerance, plan.rules, plan.match_rows, plan.batch)
-        check = PointCheck(point, rules)
+        check = PointCheck(point, self._plan)
         for feeds in self._make_feeds(point.shapes, point.values):
             self._note_other_shapes(point, feeds)
             try:
@@ -168,13 +117,14 @@ class _Check:
                 "not checked"
             )
             return
+        plain = replace(self._plan, rules=ComparisonRules())  # rounding alone explains no mixing
         strict = make_tolerance_provider(FP32)
         for who, run, tolerance in (
             ("reference", self._reference, strict),
             ("candidate", self._candidate, self._plan.tolerance),
         ):
             named = replace(point, name=f"{point.name} of the {who}")
-            check = PointCheck(named, PointRules(tolerance, match_rows=self._plan.match_rows))
+            check = PointCheck(named, replace(plain, tolerance=tolerance))
             yield _run_halves(check, run, feeds, batch)
 
     def _note_other_shapes(self, point: ParityPoint, feeds: Feeds) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
+import numpy as np
 
 from trtdeploy.core.arrays import Array
 from trtdeploy.parity.accumulator import OutputAccumulator, find_atol
-from trtdeploy.parity.chunks import is_float
-from trtdeploy.parity.counts import ExactCount
-from trtdeploy.parity.exactness import find_family
+from trtdeploy.parity.counts import ExactCount, find_family
 from trtdeploy.parity.judgement import conclude, judge_equality, judge_output
 from trtdeploy.parity.noise import NoiseSource
 from trtdeploy.parity.noise_figures import EMULATED_LIMITS, NoiseLimits, compare_with_noise
@@ -20,8 +21,8 @@ from trtdeploy.parity.result import (
     Tolerance,
     Verdict,
 )
+from trtdeploy.parity.slices import is_float, iterate_chunks
 from trtdeploy.parity.tolerance import find_class_axis, find_kind, raise_tolerance
-from trtdeploy.parity.variation import SampleVariation
 
 _EXACT_FAMILIES = ("integer", "boolean", "text")
 
@@ -40,13 +41,7 @@ class ComparisonRules:
 
 
 class OutputComparator:
-    """Compares one output over any number of samples, in memory that does not grow with them.
-
-    Args:
-        name: Of the output.
-        tolerance: What is allowed.
-        rules: What else it is judged by.
-    """
+    """Compares one output over any number of samples, in memory that does not grow with them."""
 
     def __init__(self, name: str, tolerance: Tolerance, rules: ComparisonRules) -> None:
         self._name = name
@@ -58,13 +53,7 @@ class OutputComparator:
         self._variation = SampleVariation()
 
     def add(self, reference: Array, candidate: Array, outcomes: list[Array] | None = None) -> None:
-        """Add the outputs of one run.
-
-        Args:
-            reference: Of the FP32 model.
-            candidate: Of the model under test.
-            outcomes: Of the noise source, one per run of it.
-        """
+        """Add the outputs of one run; there is one outcome per run of the noise source."""
         if self._metrics is None:
             axis = find_class_axis(find_kind(self._name, reference), reference.shape)
             self._metrics = OutputAccumulator(self._tolerance, class_axis=axis)
@@ -131,3 +120,53 @@ def _raise_tolerance(
         return tolerance
     atol = find_atol(tolerance, metrics.reference_amax or 0.0)
     return raise_tolerance(tolerance, noise.relative_l2, sums.close.measure_fraction(atol))
+
+
+_SAME = 2.0**-20
+"""FP32 sums differ by about this much between samples that make no difference."""
+
+
+class SampleVariation:
+    """RMS difference of consecutive samples over the RMS of the output: no change proves nothing.
+
+    Samples are the positions of axis 0 (a vector is one sample), and runs follow each other; only
+    the last sample is kept.
+    """
+
+    def __init__(self) -> None:
+        self._last: Array | None = None
+        self._difference = 0.0
+        self._square = 0.0
+        self._pairs = 0
+
+    def add(self, reference: Array) -> None:
+        """Add the output of one run."""
+        samples = reference if reference.ndim > 1 else reference.reshape(1, -1)
+        if samples.size == 0:
+            return
+        if self._last is not None and self._last.shape == samples[:1].shape:
+            self._add_pairs(self._last, samples[:1])
+        self._add_pairs(samples[:-1], samples[1:])
+        # A copy, or the whole output would stay in memory.
+        self._last = samples[-1:].copy()
+
+    def _add_pairs(self, earlier: Array, later: Array) -> None:
+        for _, (before, after) in iterate_chunks(earlier, later):
+            finite = np.isfinite(before) & np.isfinite(after)
+            # Half the squared difference of two draws estimates the variance.
+            self._difference += float(((after - before)[finite] ** 2).sum()) / 2
+            self._square += float((after[finite] ** 2).sum())
+            self._pairs += before.size
+
+    @property
+    def relative(self) -> float:
+        """Relative variation; 0 when everything is zero."""
+        return math.sqrt(self._difference / self._square) if self._square > 0 else 0.0
+
+    def is_blind(self, noise_floor: float) -> bool:
+        """Tell whether samples differ by no more than rounding does.
+
+        Args:
+            noise_floor: Relative L2 error of rounding; 0 when unknown.
+        """
+        return self._pairs > 0 and self.relative <= max(noise_floor, _SAME)

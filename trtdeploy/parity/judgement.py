@@ -73,10 +73,6 @@ def judge_equality(metrics: OutputMetrics, noise: ExactCount) -> list[Finding]:
 
     An index that comes from an arg max inside the model may tip over by rounding. Where honest
     outcomes do that too, twice their number (and three more, for chance) is let pass with a note.
-
-    Args:
-        metrics: Figures of the output.
-        noise: Equality of the reference and honest outcomes.
     """
     if metrics.equal_fraction is None or metrics.equal_fraction == 1.0:
         return []

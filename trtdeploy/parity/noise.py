@@ -31,7 +31,7 @@ import numpy as np
 from trtdeploy.config.recipe import Recipe
 from trtdeploy.core.arrays import Array, Feeds, Outputs, Runner
 from trtdeploy.core.number_formats import Rounding
-from trtdeploy.parity.chunks import is_float
+from trtdeploy.parity.slices import is_float
 
 ASSUMED_ROUNDINGS = 64
 """Roundings on the longest path of a network when nobody counts them."""
@@ -63,7 +63,7 @@ def expect_emulation(run: Runner, recipe: Recipe, *, same_arithmetic: bool = Fal
 
     Args:
         run: Runs the emulated model.
-        recipe: Of the candidate.
+        recipe: Names the expectation, and says how its outputs are rounded.
         same_arithmetic: The candidate is emulated too, by the same code from the same precision
             plan, so that every bit must agree.
     """
@@ -77,8 +77,8 @@ def round_inputs(
     """Use the FP32 reference on rounded and on slightly moved inputs.
 
     Args:
-        reference: Runs the reference.
-        recipe: Of the candidate.
+        reference: Is run on the changed inputs.
+        recipe: Tells how coarsely inputs and outputs are rounded.
         roundings: Tensors that are rounded on the longest path through the network.
         seeds: How many randomly moved runs there are beside the rounded one.
     """

@@ -70,8 +70,8 @@ class NoiseLimits:
 
     Attributes:
         error: For a whole output.
-        segment_error: For a stretch of it.
-        slice_error: For the worst slice.
+        segment_error: For the worst of its stretches.
+        slice_error: For the worst of its slices: of many, one is off by chance.
         bias: For shifts to one side.
         trend: For errors that grow with the value.
         fail_factor: That many times a limit is a failure, no longer a suspicion.

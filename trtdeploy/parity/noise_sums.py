@@ -8,10 +8,9 @@ import numpy as np
 
 from trtdeploy.core.arrays import Array, FloatArray
 from trtdeploy.core.number_formats import FP32_ROUNDING
-from trtdeploy.parity.chunks import iterate_chunks
 from trtdeploy.parity.metrics import CloseCount
 from trtdeploy.parity.noise import NoiseSource
-from trtdeploy.parity.slices import SliceSums, SliceView
+from trtdeploy.parity.slices import SliceSums, SliceView, iterate_chunks
 
 COUNT, LEAD, LEAN, NOISE_LEAN, VALUE, SQUARE, DRIFT, NOISE_DRIFT, GAP_SQUARE, NOISE_SQUARE = range(
     10

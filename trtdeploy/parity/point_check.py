@@ -27,20 +27,24 @@ TIED_VALUES = 1e-3
 
 
 @dataclass(frozen=True)
-class PointRules:
-    """How the outputs of one point are compared.
+class ParityPlan:
+    """What is run and how it is judged.
 
     Attributes:
+        points: Shapes to run.
         tolerance: What is allowed, by output.
-        comparison: What else outputs are judged by.
-        match_rows: Rows have no fixed order.
-        batch: Where the batch is, to count samples.
+        rules: Noise floor and its limits.
+        match_rows: Rows of the outputs have no fixed order.
+        batch: Where the batch is; None when it is fixed.
+        independence: Points whose batch has two halves, to prove that samples stay apart.
     """
 
+    points: tuple[ParityPoint, ...]
     tolerance: ToleranceProvider
-    comparison: ComparisonRules = field(default_factory=ComparisonRules)
+    rules: ComparisonRules = field(default_factory=ComparisonRules)
     match_rows: bool = False
     batch: BatchLayout | None = None
+    independence: tuple[ParityPoint, ...] = ()
 
 
 @dataclass
@@ -51,17 +55,12 @@ class _RowCounts:
 
 
 class PointCheck:
-    """Compares all outputs at one point; holds the outputs of one run at a time.
+    """Compares all outputs at one point; holds the outputs of one run at a time."""
 
-    Args:
-        point: What is run.
-        rules: How outputs are compared.
-    """
-
-    def __init__(self, point: ParityPoint, rules: PointRules) -> None:
+    def __init__(self, point: ParityPoint, plan: ParityPlan) -> None:
         self.samples = 0
         self._point = point
-        self._rules = rules
+        self._plan = plan
         self._shapes = dict(point.shapes)
         self._comparators: dict[str, OutputComparator] = {}
         self._tolerances: dict[str, Tolerance] = {}
@@ -81,38 +80,26 @@ class PointCheck:
         given = candidate(feeds)
         self._reference_s += middle - start
         self._candidate_s += time.perf_counter() - middle
-        noise = self._rules.comparison.noise
+        noise = self._plan.rules.noise
         outcomes = [] if noise is None else [run(feeds) for run in noise.runs]
         self.compare(expected, given, outcomes)
-        self.samples += count_samples(feeds, self._rules.batch)
+        self.samples += count_samples(feeds, self._plan.batch)
 
     def compare(
         self, reference: Outputs, candidate: Outputs, outcomes: list[Outputs] | None = None
     ) -> None:
-        """Compare outputs that were run already.
-
-        Args:
-            reference: What should come out.
-            candidate: What came out.
-            outcomes: Of the noise source, one per run of it.
-        """
+        """Compare outputs that were run already; one outcome per run of the noise source."""
         for name in reference.keys() - candidate.keys():
             self._absent[name] = ", ".join(candidate)
-        self._choose_tolerances(reference)
-        if self._rules.match_rows:
-            self._compare_rows(reference, candidate, outcomes or [])
-            return
-        for name in self._find_shared(reference, candidate):
-            others = [outcome[name] for outcome in outcomes or [] if name in outcome]
-            self._compare_output(name, reference[name], candidate[name], others)
-
-    def _choose_tolerances(self, reference: Outputs) -> None:
         for name, array in reference.items():
             if name not in self._tolerances:
-                self._tolerances[name] = self._rules.tolerance(name, array)
-
-    def _find_shared(self, reference: Outputs, candidate: Outputs) -> Iterator[str]:
-        yield from (name for name in reference if name in candidate)
+                self._tolerances[name] = self._plan.tolerance(name, array)
+        if self._plan.match_rows:
+            self._compare_rows(reference, candidate, outcomes or [])
+            return
+        for name in (name for name in reference if name in candidate):
+            others = [outcome[name] for outcome in outcomes or [] if name in outcome]
+            self._compare_output(name, reference[name], candidate[name], others)
 
     def _compare_rows(
         self, reference: Outputs, candidate: Outputs, outcomes: list[Outputs]
@@ -126,19 +113,17 @@ class PointCheck:
             counts.extra += matched.extra
             counts.moved += matched.moved
         honest = [match_rows(matched.reference, outcome) for outcome in outcomes]
-        for name in self._find_shared(matched.reference, given):
+        for name in (name for name in matched.reference if name in given):
             others = [rows.candidate[name] for rows in honest if _is_usable(rows, name)]
             self._compare_output(name, matched.reference[name], given[name], others)
 
     def _compare_output(
         self, name: str, reference: Array, candidate: Array, outcomes: list[Array]
     ) -> None:
-        comparator = self._comparators.get(name)
-        if comparator is None:
-            rules = self._rules.comparison
-            comparator = OutputComparator(name, self._tolerances[name], rules)
+        if name not in self._comparators:
+            comparator = OutputComparator(name, self._tolerances[name], self._plan.rules)
             self._comparators[name] = comparator
-        comparator.add(reference, candidate, outcomes)
+        self._comparators[name].add(reference, candidate, outcomes)
 
     def finish(self, problem: str = "") -> PointResult:
         """Return the result over everything that was compared.
@@ -167,7 +152,7 @@ class PointCheck:
             metrics = OutputMetrics((), "", "")
             return OutputComparison(name, Verdict.FAIL, (text,), metrics, tolerance)
         if name not in self._comparators:
-            comparator = OutputComparator(name, tolerance, self._rules.comparison)
+            comparator = OutputComparator(name, tolerance, self._plan.rules)
             return comparator.finish()
         comparison = self._comparators[name].finish()
         for verdict, text in self._judge_rows(name):

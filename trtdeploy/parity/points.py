@@ -9,7 +9,6 @@ from trtdeploy.config.batch_layout import BatchLayout
 from trtdeploy.core.ranges import POINTS, OptimizationProfile
 
 Shapes = Mapping[str, tuple[int, ...]]
-Values = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -17,7 +16,6 @@ class ParityPoint:
     """One set of input shapes to run.
 
     Attributes:
-        optimization_profile: Name of the optimization profile.
         name: ``min``, ``opt``, ``max``, ``batch 3``, or several that are the same: ``min = opt``.
         shapes: By input.
         values: Contents of shape tensors.
@@ -26,7 +24,7 @@ class ParityPoint:
     optimization_profile: str
     name: str
     shapes: Shapes
-    values: Values = field(default_factory=dict)
+    values: Shapes = field(default_factory=dict)
 
 
 def find_points(
@@ -82,7 +80,7 @@ def find_independence_points(
     An optimization profile that does not reach that far has none.
 
     Args:
-        optimization_profiles: Of the engine.
+        optimization_profiles: One point each, where the batch may be that large.
         batch: Where the batch is; None when it is fixed.
     """
     points = []
@@ -92,14 +90,9 @@ def find_independence_points(
             continue
         size = 2 * max(limits[0], 1)
         if size <= limits[1]:
-            point = with_batch(make_opt_point(entry), batch, size)
+            point = with_batch(_make_corner(entry, "opt"), batch, size)
             points.append(replace(point, name="batch independence"))
     return tuple(points)
-
-
-def make_opt_point(entry: OptimizationProfile) -> ParityPoint:
-    """Return the point ``opt``."""
-    return _make_corner(entry, "opt")
 
 
 def _make_corner(entry: OptimizationProfile, point: str) -> ParityPoint:
@@ -131,7 +124,7 @@ def _find_odd_batches(entry: OptimizationProfile, batch: BatchLayout) -> Iterato
     odd = [size for size in range(limits[0] + 1, limits[1]) if size % 2 == 1]
     # The smallest and the largest odd size stand for those between.
     for size in dict.fromkeys(odd[:1] + odd[-1:]):
-        yield with_batch(make_opt_point(entry), batch, size)
+        yield with_batch(_make_corner(entry, "opt"), batch, size)
 
 
 def _replace_axis(shape: tuple[int, ...], axis: int | None, size: int) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ class ParityRequest:
             expectation is typed the same way.
         optimization_profiles: Their corners are run.
         data: Samples (npz, npy, folder); None makes them up.
-        preprocessing: For images.
+        preprocessing: How images become inputs; None assumes RGB pixels times 1/255.
         on_nonfinite: What becomes of samples with NaN or infinity.
         most_samples: How many of them are run at most; None runs all.
         atol: Replaces the recipe's absolute tolerance.
@@ -67,15 +67,7 @@ class ParityRequest:
         options: TypingOptions,
         optimization_profiles: tuple[OptimizationProfile, ...],
     ) -> ParityRequest:
-        """Return the check of a candidate that was made for a deploy profile.
-
-        Args:
-            reference: The FP32 model.
-            candidate: The typed model.
-            profile: Has tolerances and preprocessing.
-            options: From the same profile.
-            optimization_profiles: Resolved sizes.
-        """
+        """Return the check of a candidate, with the tolerances and preprocessing of its profile."""
         return cls(
             reference,
             candidate,

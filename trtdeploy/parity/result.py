@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from functools import cached_property
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
@@ -132,7 +131,7 @@ class NoiseFigure:
     Attributes:
         name: ``error``, ``slice error``, ``bias``, ``trend`` or ``expected output``.
         value: As many times what rounding does.
-        limit: Above this it is suspect.
+        limit: Above this the error is suspect.
         where: Slice of the output with the largest value, empty for the whole output.
     """
 
@@ -148,7 +147,7 @@ class NoiseComparison:
 
     Attributes:
         source: What produced the rounding error.
-        relative_l2: Its relative L2 error.
+        relative_l2: What rounding alone is off by: the noise floor.
         figures: Formulas stand in ``parity/noise_figures.py``.
         is_estimate: The rounding error was estimated from rounded inputs, not emulated: enough for
             a suspicion, not for a failure.
@@ -165,10 +164,8 @@ class OutputComparison:
     """Verdict over one output at one point.
 
     Attributes:
-        name: Of the output.
         verdict: Pass, suspect or fail.
         reasons: Why, one sentence each; also notes of a pass (ties, changed types).
-        metrics: The figures.
         tolerance: What was allowed.
         noise_floor: Relative L2 error that rounding alone explains; None when not measured.
         noise: Figures behind the noise floor.
@@ -188,7 +185,6 @@ class PointResult:
     """All outputs at one set of shapes.
 
     Attributes:
-        optimization_profile: Name of the optimization profile.
         point: ``min``, ``opt``, ``max``, ``batch 3``, ``batch independence``.
         shapes: Input shapes that were run.
         samples: How many samples were compared.
@@ -224,7 +220,7 @@ class TaskMetric:
     Attributes:
         name: Entry point or built-in name.
         reference: Value of the FP32 model.
-        candidate: Value of the candidate.
+        candidate: Value of the model under test.
         max_drop: Largest allowed fall.
         verdict: Pass or fail.
     """
@@ -242,7 +238,7 @@ class ParityReport:
 
     Attributes:
         label: ``emulated on CPU`` or ``measured on <device>``; never anything vaguer.
-        reference: File of the reference.
+        reference: File of the FP32 baseline.
         candidate: File or folder of the candidate.
         data: Where the inputs came from.
         is_synthetic: The inputs were made up.
@@ -269,16 +265,8 @@ class ParityReport:
             found.append(self.task_metric.verdict)
         _derive(self, worst_verdict(found))
 
-    @cached_property
-    def _has_several_profiles(self) -> bool:
-        return len({point.optimization_profile for point in self.points}) > 1
-
     def is_accepted(self, *, strict: bool = False) -> bool:
-        """Tell whether the gate lets the candidate through; see ``accept_verdict``.
-
-        Args:
-            strict: Refuse a suspicion too.
-        """
+        """Tell whether the gate lets the candidate through; see ``accept_verdict``."""
         return accept_verdict(self.verdict, strict=strict)
 
     def describe_data(self) -> str:
@@ -288,8 +276,8 @@ class ParityReport:
 
     def name_point(self, point: PointResult) -> str:
         """Return ``max``, or ``large max`` where there are several optimization profiles."""
-        prefix = f"{point.optimization_profile} " if self._has_several_profiles else ""
-        return prefix + point.point
+        several = len({each.optimization_profile for each in self.points}) > 1
+        return f"{point.optimization_profile} {point.point}" if several else point.point
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, as ``report.json`` has it under ``parity``."""
@@ -298,11 +286,7 @@ class ParityReport:
 
 @dataclass(frozen=True)
 class SkippedParity:
-    """Parity was not checked.
-
-    Attributes:
-        skipped: Why not.
-    """
+    """Parity was not checked: why not."""
 
     skipped: str
 
@@ -311,11 +295,7 @@ def accept_verdict(verdict: Verdict, *, strict: bool) -> bool:
     """Tell whether a verdict passes the gate: the one rule of API and command line.
 
     What is within tolerance, but worse than rounding explains, passes with a warning in the log: it
-    may be a bug, and someone should look.
-
-    Args:
-        verdict: Of a whole check.
-        strict: Refuse a suspicion as well.
+    may be a bug, and someone should look. ``strict`` refuses such a suspicion.
     """
     if verdict is Verdict.SUSPECT and not strict:
         logger.warning(

@@ -11,15 +11,16 @@ integers agree is taken.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
 from trtdeploy.core.arrays import Array, FloatArray, Outputs
 from trtdeploy.core.errors import UsageError
-from trtdeploy.parity.chunks import is_float
-from trtdeploy.parity.exactness import find_family
+from trtdeploy.parity.counts import find_family
+from trtdeploy.parity.slices import is_float
 
 ROW_BOUND = 0.05
 """Largest distance of partners: 5 % of a column's largest magnitude, 32 pixels of 640."""
@@ -35,7 +36,7 @@ class MatchedRows:
 
     Attributes:
         reference: Rows that have a partner.
-        candidate: Their partners.
+        candidate: Their partners, in the same order.
         missing: Rows of the reference without a partner.
         extra: Rows of the candidate without a partner.
         moved: Rows whose partner stands elsewhere.
@@ -48,15 +49,6 @@ class MatchedRows:
     extra: int = 0
     moved: int = 0
     names: tuple[str, ...] = ()
-
-
-@dataclass
-class _Pairing:
-    left: list[Indices] = field(default_factory=list)
-    right: list[Indices] = field(default_factory=list)
-    missing: int = 0
-    extra: int = 0
-    moved: int = 0
 
 
 def match_rows(reference: Outputs, candidate: Outputs, *, bound: float = ROW_BOUND) -> MatchedRows:
@@ -78,16 +70,18 @@ def match_rows(reference: Outputs, candidate: Outputs, *, bound: float = ROW_BOU
         return MatchedRows(reference, candidate)
     left = [_flatten_rows(reference[name], axis) for name in names]
     right = [_flatten_rows(candidate[name], axis) for name in names]
-    pairing = _Pairing()
-    for batch in range(len(left[0])):
-        _pair_batch([a[batch] for a in left], [b[batch] for b in right], bound, pairing)
+    pairs = [
+        _pair_batch([a[batch] for a in left], [b[batch] for b in right], bound)
+        for batch in range(len(left[0]))
+    ]
+    paired = sum(first.size for first, _ in pairs)
     return MatchedRows(
-        _take(reference, names, axis, pairing.left),
-        _take(candidate, names, axis, pairing.right),
-        pairing.missing,
-        pairing.extra,
-        pairing.moved,
-        names,
+        _take(reference, names, axis, [first for first, _ in pairs]),
+        _take(candidate, names, axis, [second for _, second in pairs]),
+        missing=prod(left[0].shape[:2]) - paired,
+        extra=prod(right[0].shape[:2]) - paired,
+        moved=sum(int(np.count_nonzero(first != second)) for first, second in pairs),
+        names=names,
     )
 
 
@@ -118,7 +112,8 @@ def _flatten_rows(array: Array, axis: int) -> Array:
     return array.reshape(batches, rows, columns)
 
 
-def _pair_batch(left: list[Array], right: list[Array], bound: float, pairing: _Pairing) -> None:
+def _pair_batch(left: list[Array], right: list[Array], bound: float) -> tuple[Indices, Indices]:
+    """Return the rows that have a partner, and those partners."""
     counts = len(left[0]), len(right[0])
     if max(counts) > MAX_ROWS:
         raise UsageError(
@@ -134,11 +129,7 @@ def _pair_batch(left: list[Array], right: list[Array], bound: float, pairing: _P
         if partner[first] < 0 and free[second]:
             partner[first], free[second] = second, False
     matched = np.flatnonzero(partner >= 0)
-    pairing.left.append(matched)
-    pairing.right.append(partner[matched])
-    pairing.missing += counts[0] - matched.size
-    pairing.extra += counts[1] - matched.size
-    pairing.moved += int(np.count_nonzero(partner[matched] != matched))
+    return matched, partner[matched]
 
 
 def _measure_distances(left: list[Array], right: list[Array]) -> FloatArray:

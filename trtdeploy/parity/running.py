@@ -6,7 +6,7 @@ import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from trtdeploy.backends.onnxruntime.session import OnnxRuntimeSession
@@ -19,7 +19,7 @@ from trtdeploy.graph.normalization import normalize_model
 from trtdeploy.graph.saving import save_model
 from trtdeploy.graph.structure import has_same_structure
 from trtdeploy.parity.border import Border
-from trtdeploy.parity.checking import Observer, ParityPlan, ParitySubject, check_parity
+from trtdeploy.parity.checking import Observer, check_parity
 from trtdeploy.parity.comparison import ComparisonRules
 from trtdeploy.parity.noise import NoiseSource, expect_emulation, round_inputs
 from trtdeploy.parity.noise_figures import (
@@ -28,6 +28,7 @@ from trtdeploy.parity.noise_figures import (
     SHOWN_ONLY,
     NoiseLimits,
 )
+from trtdeploy.parity.point_check import ParityPlan
 from trtdeploy.parity.points import (
     ParityPoint,
     find_independence_points,
@@ -49,16 +50,6 @@ MOST_ELEMENTS = 20_000_000
 """Input elements per run; YOLOv8n needs about 90 bytes for each, twice over."""
 
 
-@dataclass(frozen=True)
-class _Inputs:
-    """Where feeds come from."""
-
-    make_feeds: FeedsMaker
-    description: str
-    is_synthetic: bool
-    notes: tuple[str, ...]
-
-
 def run_parity(request: ParityRequest, progress: Observer | None = None) -> ParityReport:
     """Compare candidate and reference at every point; see ``ParityRequest``.
 
@@ -71,7 +62,7 @@ def run_parity(request: ParityRequest, progress: Observer | None = None) -> Pari
             hint="Give --data with an array 'labels' beside the inputs.",
         )
     model, profiles = request.reference, request.optimization_profiles
-    inputs = _find_inputs(request)
+    make_feeds, subject = _find_inputs(request)
     batch = find_free_batch(model.input_specs(), model.output_specs())
     points, notes = _fit_memory(find_points(profiles, batch), batch)
     with ExitStack() as stack:
@@ -89,20 +80,12 @@ def run_parity(request: ParityRequest, progress: Observer | None = None) -> Pari
             batch=batch,
             independence=find_independence_points(profiles, batch),
         )
-        subject = ParitySubject(
-            label=label,
-            reference=model.path.name,
-            candidate=request.candidate.path.name,
-            data=inputs.description,
-            is_synthetic=inputs.is_synthetic,
-            notes=(*inputs.notes, *notes),
-        )
         report = check_parity(
             reference,
             candidate,
             plan=plan,
-            make_feeds=inputs.make_feeds,
-            subject=subject,
+            make_feeds=make_feeds,
+            subject=replace(subject, label=label, notes=(*subject.notes, *notes)),
             progress=progress,
         )
         return _add_task_metric(report, request, reference, candidate)
@@ -146,26 +129,27 @@ def _find_batch_size(point: ParityPoint, batch: BatchLayout) -> int:
     return next((point.shapes[n][axis] for n, axis in batch.inputs.items() if n in point.shapes), 1)
 
 
-def _find_inputs(request: ParityRequest) -> _Inputs:
-    """Return where feeds come from, rounded as the candidate's own inputs have to be."""
-    found = _open_inputs(request)
+def _find_inputs(request: ParityRequest) -> tuple[FeedsMaker, ParityReport]:
+    """Return feeds, rounded as the candidate's own inputs have to be, and what is compared."""
+    make_feeds, subject = _open_inputs(request)
     border = Border(request.options.border_dtype)
     if border.dtype is None:
-        return found
+        return make_feeds, subject
 
     def make_rounded(
         shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, tuple[int, ...]]
     ) -> Iterator[Feeds]:
-        return map(border.round_feeds, found.make_feeds(shapes, values))
+        return map(border.round_feeds, make_feeds(shapes, values))
 
     note = (
         f"inputs and outputs are {border.dtype.label}, as precision.io asks: both models were fed "
         "values of that type, and outputs were compared in FP32"
     )
-    return replace(found, make_feeds=make_rounded, notes=(*found.notes, note))
+    return make_rounded, replace(subject, notes=(*subject.notes, note))
 
 
-def _open_inputs(request: ParityRequest) -> _Inputs:
+def _open_inputs(request: ParityRequest) -> tuple[FeedsMaker, ParityReport]:
+    names = request.reference.path.name, request.candidate.path.name
     if request.data is not None:
         source = open_samples(
             request.data,
@@ -182,7 +166,7 @@ def _open_inputs(request: ParityRequest) -> _Inputs:
         notes = tuple(source.notes)
         if request.most_samples is not None and request.most_samples < len(source):
             notes += (f"only the first {request.most_samples} samples were run",)
-        return _Inputs(read, source.description, False, notes)
+        return read, ParityReport("", *names, source.description, False, (), notes=notes)
     index = build_index(normalize_model(request.reference))
 
     def make_up(
@@ -193,7 +177,7 @@ def _open_inputs(request: ParityRequest) -> _Inputs:
     first = request.optimization_profiles[0]
     values = {name: contents.opt for name, contents in first.values.items()}
     sample = make_synthetic_feeds(index, first.opt_shapes, values)
-    return _Inputs(make_up, sample.description, True, sample.notes)
+    return make_up, ParityReport("", *names, sample.description, True, (), notes=sample.notes)
 
 
 def _take_samples(

@@ -9,14 +9,14 @@ counts as the batch).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
-from trtdeploy.core.arrays import FloatArray
+from trtdeploy.core.arrays import Array, FloatArray
 
 MAX_SLICES = 4096
 """A longer axis is a grid of positions; its slices would be too small to tell anything."""
@@ -31,7 +31,6 @@ class SliceView:
 
     Attributes:
         axis: Axis whose positions are the slices.
-        slices: Number of slices.
         segments: Number of segments, 1 when the slices cannot be cut.
         ids: ``slice * segments + segment`` of every element in row-major order; repeats itself
             for every sample of a batch.
@@ -135,3 +134,49 @@ def _make_view(shape: tuple[int, ...], axis: int, segments: int) -> SliceView:
     place = np.arange(shape[axis]).reshape([-1 if other == axis else 1 for other in range(rank)])
     ids = np.broadcast_to(place * count + segment, sample)
     return SliceView(axis, shape[axis], count, ids.astype(np.int32).reshape(-1))
+
+
+CHUNK_ELEMENTS = 1 << 16
+"""512 KiB per FP64 temporary: a dozen of them stay in a CPU's cache."""
+
+
+def is_float(array: Array) -> bool:
+    """Tell whether an array holds real floating-point numbers, bfloat16 and FP8 included."""
+    # ml_dtypes' types report kind "V" or "f" depending on the version; numpy casts all of them.
+    kind = array.dtype.kind
+    return kind == "f" or (kind == "V" and array.dtype.name.startswith(("bfloat", "float")))
+
+
+def iterate_chunks(
+    *arrays: Array, elements: int = CHUNK_ELEMENTS
+) -> Iterator[tuple[int, tuple[FloatArray, ...]]]:
+    """Yield the offset and the FP64 values of consecutive pieces of arrays of one shape.
+
+    So FP64 copies of large arrays are never held whole.
+
+    Args:
+        *arrays: Same shape each; numbers.
+        elements: Most elements per piece.
+    """
+    flat = [array.reshape(-1) for array in arrays]
+    for start in range(0, flat[0].size, elements):
+        yield start, tuple(a[start : start + elements].astype(np.float64) for a in flat)
+
+
+def iterate_rows(
+    *arrays: Array, axis: int, elements: int = CHUNK_ELEMENTS
+) -> Iterator[tuple[FloatArray, ...]]:
+    """Yield FP64 matrices whose rows run along ``axis``; a row is never cut.
+
+    Args:
+        *arrays: Same shape each; numbers.
+        axis: Axis that becomes the columns.
+        elements: Most elements per matrix; a longer row comes alone.
+    """
+    columns = arrays[0].shape[axis]
+    moved = [np.moveaxis(array, axis, -1) for array in arrays]
+    count = prod(moved[0].shape[:-1])
+    step = max(elements // max(columns, 1), 1)
+    flat = [array.reshape(count, columns) for array in moved]
+    for start in range(0, count, step):
+        yield tuple(array[start : start + step].astype(np.float64) for array in flat)

@@ -105,12 +105,7 @@ class MeanIouMetric:
 
 
 class FunctionMetric:
-    """A function of all outputs and all labels; keeps them until the end.
-
-    Args:
-        function: Called once.
-        name: Its entry point, for messages.
-    """
+    """A function of all outputs and all labels; keeps them until it is called, once."""
 
     def __init__(self, function: MetricFunction, name: str) -> None:
         self._function = function
@@ -141,10 +136,7 @@ BUILT_IN: dict[str, Callable[[], MetricAccumulator]] = {"top1": Top1Metric, "mio
 
 
 def load_task_metric(name: str) -> Callable[[], MetricAccumulator]:
-    """Return a factory of accumulators for a built-in metric or an entry point.
-
-    Args:
-        name: ``top1``, ``miou`` or ``module:function``.
+    """Return a factory of accumulators for ``top1``, ``miou`` or ``module:function``.
 
     Raises:
         UsageError: It is neither, or the module has no such function.

@@ -16,8 +16,8 @@ import numpy as np
 
 from trtdeploy.config.recipe import Recipe
 from trtdeploy.core.arrays import Array
-from trtdeploy.parity.chunks import is_float, iterate_chunks
 from trtdeploy.parity.result import Tolerance
+from trtdeploy.parity.slices import is_float, iterate_chunks
 
 RAISE_FACTOR = 2.0
 MOST_RAISED = 5.0
@@ -64,7 +64,7 @@ def find_kind(name: str, reference: Array) -> OutputKind:
     """Return what an output seems to hold; ``GENERIC`` when in doubt.
 
     Args:
-        name: Of the output.
+        name: Hints at what the values are: ``class_scores``, ``boxes``.
         reference: One sample of the reference's output.
     """
     if not is_float(reference):
@@ -99,7 +99,7 @@ def make_tolerance_provider(
     """Return the tolerances of a recipe, or those of the deploy profile.
 
     Args:
-        recipe: Of the candidate.
+        recipe: Its tolerances hold where the profile gives none.
         atol: ``parity.atol`` of the profile, in units of the output; None keeps the recipe's.
         rtol: ``parity.rtol`` of the profile, relative to each element; None keeps the recipe's.
     """

@@ -14,7 +14,6 @@ class Candidate:
 
     Attributes:
         name: Of the node that the others belong to.
-        op_type: Its operator.
         nodes: All of them, in graph order.
         flops: Work of one run that leaves the narrow type with them; None when not known.
     """
@@ -65,7 +64,7 @@ class Score:
         return -10.0 * math.log10(worst) if 0 < worst < math.inf else None
 
 
-class Laboratory(Protocol):
+class Evaluator(Protocol):
     """Measures a model, for as often as a search asks."""
 
     def measure(self, pinned: Sequence[Candidate]) -> Score:

@@ -23,7 +23,7 @@ def list_quantized_layers(
 
     Args:
         model: From ``prepare_for_quantization``.
-        plan: Made for it.
+        plan: Says which layers are quantized, and by which rule.
         shapes: Sizes of the inputs, for the work that each layer does.
 
     Raises:

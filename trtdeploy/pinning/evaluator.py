@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 
 from trtdeploy.backends.onnxruntime.session import OnnxRuntimeSession
 from trtdeploy.core.arrays import Outputs, Runner
@@ -11,7 +12,8 @@ from trtdeploy.graph.saving import save_model
 from trtdeploy.parity.border import Border
 from trtdeploy.parity.task_metric import MetricAccumulator, load_task_metric
 from trtdeploy.pinning.candidate import Candidate, Score, list_nodes
-from trtdeploy.pinning.runs import KnownRuns
+from trtdeploy.pinning.request import PinRequest
+from trtdeploy.pinning.runs import RecordedRuns
 from trtdeploy.pinning.subject import PinningSubject
 from trtdeploy.pinning.target import TargetJudge
 from trtdeploy.precision.emulation import emulate_model
@@ -22,20 +24,7 @@ from trtdeploy.precision.typing_options import TypingOptions
 _FILE_NAME = "candidate.onnx"
 
 
-@dataclass(frozen=True)
-class MetricTarget:
-    """A figure of the task.
-
-    Attributes:
-        name: ``top1``, ``miou`` or ``module:function``.
-        max_drop: How far it may fall.
-    """
-
-    name: str
-    max_drop: float
-
-
-class EmulationLaboratory:
+class EmulationEvaluator:
     """Runs typed models as a device would, on the CPU.
 
     Args:
@@ -43,24 +32,24 @@ class EmulationLaboratory:
         candidates: Everything that may be pinned.
         runs: Samples, and what FP32 makes of them.
         judge: Compares outputs.
-        metric: A task metric that decides instead of the judge's own figure.
+        request: May name a task metric that decides instead of the judge's own figure.
     """
 
     def __init__(
         self,
         subject: PinningSubject,
         candidates: Sequence[Candidate],
-        runs: KnownRuns,
+        runs: RecordedRuns,
         judge: TargetJudge,
-        metric: MetricTarget | None = None,
+        request: PinRequest,
     ) -> None:
         self._subject = subject
         self._nodes = list_nodes(candidates)
         self._runs = runs
         self._judge = judge
         self._path = runs.folder / _FILE_NAME
-        self._metric = metric
-        self._reference_value: float | None = None
+        self._metric = request.metric
+        self._max_drop = request.max_drop
 
     def measure(self, pinned: Sequence[Candidate]) -> Score:
         """Return the score with these candidates pinned."""
@@ -82,41 +71,38 @@ class EmulationLaboratory:
     def _run(self, options: TypingOptions, *, decide: bool = True) -> Score:
         typed = apply_recipe(self._subject.model, options)
         save_model(emulate_model(typed.model), self._path)
-        metric = load_task_metric(self._metric.name)() if self._metric and decide else None
+        metric = load_task_metric(self._metric)() if self._metric and decide else None
         with OnnxRuntimeSession(self._path, optimize=False) as session:
             run = Border(options.border_dtype).open_runner(session)
             score = self._judge.score(self._iterate_pairs(run, metric))
-        if metric is None or self._metric is None:
-            return score
-        return _apply_metric(score, metric.finish(), self._measure_reference(), self._metric)
+        return score if metric is None else self._apply_metric(score, metric.finish())
 
     def _iterate_pairs(
         self, run: Runner, metric: MetricAccumulator | None
     ) -> Iterator[tuple[Outputs, Outputs]]:
-        for known in self._runs:
-            outputs = run(known.feeds)
-            if metric is not None and known.labels is not None:
-                metric.add(outputs, known.labels)
-            yield known.reference, outputs
+        for recorded in self._runs:
+            outputs = run(recorded.feeds)
+            if metric is not None and recorded.labels is not None:
+                metric.add(outputs, recorded.labels)
+            yield recorded.reference, outputs
 
-    def _measure_reference(self) -> float:
-        if self._reference_value is None and self._metric is not None:
-            metric = load_task_metric(self._metric.name)()
-            for run in self._runs:
-                if run.labels is not None:
-                    metric.add(run.reference, run.labels)
-            self._reference_value = metric.finish()
-        return self._reference_value or 0.0
+    def _apply_metric(self, score: Score, value: float) -> Score:
+        drop = self._reference_value - value
+        # shares of counts are not exact in FP64
+        if drop <= 1e-12 * max(1.0, abs(self._reference_value)):
+            return replace(score, excess=0.0, value=value)
+        excess = drop / self._max_drop if self._max_drop else float("inf")
+        return replace(score, excess=excess, value=value)
+
+    @cached_property
+    def _reference_value(self) -> float:
+        metric = load_task_metric(self._metric)()
+        for run in self._runs:
+            if run.labels is not None:
+                metric.add(run.reference, run.labels)
+        return metric.finish()
 
 
 def _widen_pin(text: str) -> str:
     pin = parse_pin(text)
     return f"{FP32}:{pin.pattern}" if pin.precision == FP16 else text
-
-
-def _apply_metric(score: Score, value: float, reference: float, metric: MetricTarget) -> Score:
-    drop = reference - value
-    if drop <= 1e-12 * max(1.0, abs(reference)):  # shares of counts are not exact in FP64
-        return replace(score, excess=0.0, value=value)
-    excess = drop / metric.max_drop if metric.max_drop else float("inf")
-    return replace(score, excess=excess, value=value)

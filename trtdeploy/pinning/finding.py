@@ -25,10 +25,10 @@ from trtdeploy.parity.task_metric import iterate_labelled
 from trtdeploy.parity.tolerance import make_tolerance_provider
 from trtdeploy.pinning.candidate import PinningOutcome
 from trtdeploy.pinning.candidates import join_candidates
-from trtdeploy.pinning.evaluator import EmulationLaboratory, MetricTarget
+from trtdeploy.pinning.evaluator import EmulationEvaluator
 from trtdeploy.pinning.report import PinningReport
 from trtdeploy.pinning.request import PinRequest, read_target
-from trtdeploy.pinning.runs import KnownRuns
+from trtdeploy.pinning.runs import RecordedRuns
 from trtdeploy.pinning.search import SEARCH_RUNS, PinSearch, RunObserver
 from trtdeploy.pinning.subject import PinningSubject, prepare_subject
 from trtdeploy.pinning.target import Target, TargetJudge, parse_target
@@ -45,10 +45,6 @@ def find_pins(request: PinRequest, progress: ProgressCallback = ignore_progress)
     """Search for the smallest set of nodes to pin; see ``PinRequest``.
 
     Each run types, emulates and runs the model anew, one after the other, in a temporary folder.
-
-    Args:
-        request: What to look for, where.
-        progress: Told before each run.
 
     Raises:
         TrtdeployError: A file cannot be used, or the request makes no sense. A target that cannot
@@ -70,7 +66,7 @@ def find_pins(request: PinRequest, progress: ProgressCallback = ignore_progress)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trtdeploy-pin-")))
         feeds = _open_feeds(source, request)
-        runs = KnownRuns(folder)
+        runs = RecordedRuns(folder)
         with ExitStack() as reference:
             runs.record(feeds.runs, open_reference(reference, model, folder), feeds.most)
         outcome = _search(request, profile.parity, subject, runs, target, steps)
@@ -133,7 +129,7 @@ def _search(
     request: PinRequest,
     parity: ParitySection,
     subject: PinningSubject,
-    runs: KnownRuns,
+    runs: RecordedRuns,
     target: Target | None,
     steps: StepRunner,
 ) -> PinningOutcome:
@@ -142,10 +138,9 @@ def _search(
         make_tolerance_provider(subject.options.recipe, atol=parity.atol, rtol=parity.rtol),
     )
     candidates = join_candidates(subject.candidates, request.most_runs - SEARCH_RUNS)
-    metric = MetricTarget(request.metric, request.max_drop) if request.metric else None
-    laboratory = EmulationLaboratory(subject, candidates, runs, judge, metric)
+    evaluator = EmulationEvaluator(subject, candidates, runs, judge, request)
     with steps.run(_STEP) as step:
-        search = PinSearch(laboratory, request.most_runs, _make_observer(steps))
+        search = PinSearch(evaluator, request.most_runs, _make_observer(steps))
         op_types = {node.name: node.op_type for _, node in build_index(subject.prepared).nodes()}
         outcome = search.refine(search.run(candidates), op_types)
         step.detail = f"{search.runs} runs"

@@ -51,7 +51,7 @@ class NoiseModel:
         Args:
             pinned: Names of candidates: the set in question.
             known_pins: The set that was measured.
-            known: Its score.
+            known: Score that was measured with them.
         """
         before, after = self.predict_noise(known_pins), self.predict_noise(pinned)
         ratio = max((_divide(after[name], before[name]) for name in before), default=0.0)

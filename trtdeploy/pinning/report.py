@@ -20,11 +20,7 @@ class PinningReport:
     """Answer of ``trtdeploy pin``.
 
     Attributes:
-        model: File name.
-        deploy_profile: As given.
-        recipe: Its name.
         target: What was to be reached.
-        outcome: Of the search.
         precision: What the nodes are pinned to: ``fp32`` or ``fp16``.
         reasons: Why a node loses much, by name, where that is known.
         quantized_share: Part of the arithmetic in 8 bits without and with the pins; None where

@@ -13,11 +13,10 @@ from trtdeploy.core.arrays import Array, Feeds, Outputs, Runner
 
 
 @dataclass(frozen=True)
-class KnownRun:
+class RecordedRun:
     """One run.
 
     Attributes:
-        feeds: Of the run.
         reference: What the FP32 model returns.
         labels: For a task metric; None without one.
     """
@@ -27,7 +26,7 @@ class KnownRun:
     labels: Array | None = None
 
 
-class KnownRuns:
+class RecordedRuns:
     """Runs that are read again and again, one at a time.
 
     Args:
@@ -57,13 +56,15 @@ class KnownRuns:
             np.savez(path, np.array(list(arrays)), *arrays.values())
             self._files.append(path)
 
-    def __iter__(self) -> Iterator[KnownRun]:
+    def __iter__(self) -> Iterator[RecordedRun]:
         """Yield every run."""
         for path in self._files:
             with np.load(path, allow_pickle=False) as archive:
                 names = archive["arr_0"].tolist()
                 arrays = {name: archive[f"arr_{i}"] for i, name in enumerate(names, start=1)}
-            yield KnownRun(_take(arrays, "feed:"), _take(arrays, "output:"), arrays.get("labels:"))
+            yield RecordedRun(
+                _take(arrays, "feed:"), _take(arrays, "output:"), arrays.get("labels:")
+            )
 
 
 def _take(arrays: dict[str, Array], kind: str) -> dict[str, Array]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from trtdeploy.pinning.candidate import Candidate, Laboratory, PinningOutcome, Score
+from trtdeploy.pinning.candidate import Candidate, Evaluator, PinningOutcome, Score
 from trtdeploy.pinning.noise_model import NoiseModel, rank_candidates
 
 SEARCH_RUNS = 24
@@ -28,15 +28,15 @@ class PinSearch:
     """One search; every run of the model goes through here and is counted.
 
     Args:
-        laboratory: Measures the model.
+        evaluator: Measures the model.
         most_runs: After so many runs, what was verified until then is returned.
         observe: Told before each run.
     """
 
     def __init__(
-        self, laboratory: Laboratory, most_runs: int, observe: RunObserver = _ignore
+        self, evaluator: Evaluator, most_runs: int, observe: RunObserver = _ignore
     ) -> None:
-        self._laboratory = laboratory
+        self._evaluator = evaluator
         self._most_runs = most_runs
         self._observe = observe
         self._expected = most_runs
@@ -136,12 +136,12 @@ class PinSearch:
         key = frozenset(node for candidate in pinned for node in candidate.nodes)
         if key not in self._known:
             self._count()
-            self._known[key] = self._laboratory.measure(pinned)
+            self._known[key] = self._evaluator.measure(pinned)
         return self._known[key]
 
     def _measure_alone(self, candidate: Candidate) -> Score:
         self._count()
-        return self._laboratory.measure_alone(candidate)
+        return self._evaluator.measure_alone(candidate)
 
     def _count(self) -> None:
         self._observe(self.runs, max(self._expected, self.runs + 1))

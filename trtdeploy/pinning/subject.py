@@ -40,7 +40,7 @@ class PinningSubject:
     """A model that can be typed with any pins.
 
     Attributes:
-        model: As loaded.
+        model: As loaded, before any preparation.
         options: What its recipe is applied with, pins of the search aside. Strongly typed: a
             weakly typed graph rounds nothing that could be seen.
         prepared: The form that was planned.

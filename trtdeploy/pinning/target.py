@@ -100,10 +100,7 @@ class TargetJudge:
         self._tolerances: dict[str, Tolerance] = {}
 
     def score(self, runs: Iterable[tuple[Outputs, Outputs]]) -> Score:
-        """Return the score of all runs together.
-
-        Args:
-            runs: Outputs of the reference and of the candidate.
+        """Return the score of all runs together, each the reference's and candidate's outputs.
 
         Raises:
             UsageError: The target asks for an arg max, and no output has classes.

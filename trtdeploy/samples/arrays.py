@@ -42,7 +42,6 @@ class ArrayFile:
     """One file of named arrays.
 
     Attributes:
-        path: The file.
         only_name: What the nameless array of an ``.npy`` file is called.
     """
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from trtdeploy.config.batch_layout import find_batch
 from trtdeploy.config.preprocessing import PreprocessingSection
 from trtdeploy.core.errors import InputError
 from trtdeploy.core.tensors import TensorSpec
-from trtdeploy.samples.arrays import ARRAY_SUFFIXES
-from trtdeploy.samples.columns import ColumnPlanner
-from trtdeploy.samples.files import ArraySource
-from trtdeploy.samples.image_files import IMAGE_SUFFIXES
-from trtdeploy.samples.images import ImageSource
-from trtdeploy.samples.source import OnNonfinite, SampleSource
+from trtdeploy.samples.arrays import ARRAY_SUFFIXES, ArrayFile
+from trtdeploy.samples.columns import ColumnPlanner, FilePlan
+from trtdeploy.samples.images import IMAGE_SUFFIXES, ImageSource
+from trtdeploy.samples.source import OnNonfinite, Sample, SampleId, SampleSource, raise_problems
 
 _EXPECTED = f"{', '.join((*ARRAY_SUFFIXES, *IMAGE_SUFFIXES))}, or a folder of arrays or of images"
+_HINT = "Write it with numpy.savez(path, input_name=array, ...), one sample per row of each array."
 
 
 def open_samples(
@@ -104,3 +103,54 @@ def _check_files(
             f"{nameless[0]} holds one array without a name, expected one for each of {names}",
             hint="Write an .npz file: numpy.savez(path, input_name=array, ...).",
         )
+
+
+class ArraySource(SampleSource):
+    """``.npz`` and ``.npy`` files, opened one at a time and read one sample at a time."""
+
+    def __init__(self, path: Path, files: Sequence[Path], planner: ColumnPlanner) -> None:
+        """Check the headers of every file against the model.
+
+        Raises:
+            InputError: Lists every file that does not fit, or that no file holds a sample.
+        """
+        super().__init__(planner.batch_axes)
+        plans, problems = _plan_files(files, planner)
+        raise_problems(problems, _HINT)
+        self._length = sum(plan.count for plan in plans)
+        counted = f"{self._length} sample{'' if self._length == 1 else 's'}"
+        self.description = f"{path} ({counted})"
+        if not self._length:
+            raise InputError(f"{path} holds no samples", hint=_HINT)
+        # A note that many files share is worth one line.
+        self.notes = tuple(dict.fromkeys(note for plan in plans for note in plan.notes))
+        self._groups: dict[tuple[tuple[int, ...], ...], list[FilePlan]] = {}
+        for plan in plans:
+            self._groups.setdefault(plan.sample_shapes, []).append(plan)
+
+    def __len__(self) -> int:
+        """Return the number of samples in all files."""
+        return self._length
+
+    def _iterate_samples(self, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Sample]:
+        for plans in self._groups.values():
+            for plan in plans:
+                for index, arrays in enumerate(plan.iterate_arrays()):
+                    yield Sample(SampleId(plan.file.path, index), arrays)
+
+
+def _plan_files(files: Sequence[Path], planner: ColumnPlanner) -> tuple[list[FilePlan], list[str]]:
+    plans: list[FilePlan] = []
+    problems: list[str] = []
+    for path in files:
+        file = ArrayFile(path, planner.inputs[0].name)
+        try:
+            headers = file.read_headers()
+        except InputError as error:
+            problems.append(error.message)
+            continue
+        plan, wrong = planner.plan(file, headers)
+        problems += wrong
+        if plan is not None:
+            plans.append(plan)
+    return plans, problems

@@ -60,7 +60,7 @@ class PixelScaling:
 
     Attributes:
         preprocessing: Where scale, mean and std come from.
-        channel_axis: Axis of the channels in one sample.
+        channel_axis: 0 (CxHxW) or 2 (HxWxC): samples have no batch axis.
     """
 
     preprocessing: PreprocessingSection

@@ -16,6 +16,7 @@ from trtdeploy.core.errors import InputError
 
 OnNonfinite = Literal["error", "skip"]
 """What becomes of a sample that holds NaN or infinity."""
+_MOST_LISTED = 12
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,6 @@ class SampleId:
     """Where a sample came from.
 
     Attributes:
-        file: The file.
         index: Position inside the file, from 0.
     """
 
@@ -45,14 +45,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class BadSample:
-    """A sample with values that are not numbers.
-
-    Attributes:
-        id: The sample.
-        input: Name of the input that holds them.
-        nan_count: How many are NaN.
-        inf_count: How many are infinite.
-    """
+    """A sample with values that are not numbers, in one of its inputs."""
 
     id: SampleId
     input: str
@@ -78,11 +71,6 @@ class Batch:
     feeds: dict[str, Array]
     samples: tuple[SampleId, ...]
     padding: int = 0
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of every feed."""
-        return {name: array.shape for name, array in self.feeds.items()}
 
 
 class SampleSource(ABC):
@@ -189,3 +177,18 @@ def find_nonfinite(sample: Sample) -> BadSample | None:
         nans = int(np.isnan(array).sum())
         return BadSample(sample.id, name, nans, int(np.isinf(array).sum()))
     return None
+
+
+def raise_problems(problems: Sequence[str], hint: str = "") -> None:
+    """Raise one ``InputError`` that lists the problems; return when there are none.
+
+    Raises:
+        InputError: There are problems. Past a dozen they are only counted.
+    """
+    if not problems:
+        return
+    lines = list(problems[:_MOST_LISTED])
+    if len(problems) > _MOST_LISTED:
+        lines.append(f"and {len(problems) - _MOST_LISTED} more")
+    text = lines[0] if len(lines) == 1 else "\n  ".join([f"{len(problems)} problems:", *lines])
+    raise InputError(text, hint=hint)

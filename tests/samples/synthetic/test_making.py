@@ -15,7 +15,7 @@ from tests.builders import BOOL, FLOAT, INT32, INT64, UINT8, constant, model, no
 from trtdeploy.core.errors import InputError
 from trtdeploy.graph.index import build_index
 from trtdeploy.samples.synthetic.making import SyntheticFeeds, make_synthetic_feeds
-from trtdeploy.samples.synthetic.values import make_images, make_runs
+from trtdeploy.samples.synthetic.rules import make_images, make_runs
 
 Shapes = dict[str, tuple[int, ...]]
 

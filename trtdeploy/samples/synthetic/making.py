@@ -15,7 +15,7 @@ from trtdeploy.core.errors import InputError
 from trtdeploy.core.tensors import TensorSpec
 from trtdeploy.graph.index import ModelIndex
 from trtdeploy.graph.numpy_types import to_numpy_dtype
-from trtdeploy.samples.synthetic.request import InputRequest, describe_surroundings
+from trtdeploy.samples.synthetic.request import InputRequest, describe_other_inputs
 from trtdeploy.samples.synthetic.rules import RULES, Answer
 from trtdeploy.samples.synthetic.shapes import infer_sizes
 from trtdeploy.samples.synthetic.uses import InputTracer
@@ -75,7 +75,7 @@ def make_synthetic_feeds(
     for spec in inputs:
         _check_request(spec, shapes, contents)
     tracer = InputTracer(index, infer_sizes(index.model, shapes, contents))
-    surroundings = describe_surroundings(inputs, shapes)
+    others = describe_other_inputs(inputs, shapes)
     feeds: dict[str, Array] = {}
     assumptions: dict[str, str] = {}
     for spec in inputs:
@@ -84,7 +84,7 @@ def make_synthetic_feeds(
             shapes[spec.name],
             contents.get(spec.name),
             tracer.find_uses(spec.name),
-            surroundings,
+            others,
             _make_rng(seed, spec.name),
         )
         array, assumptions[spec.name] = _apply_rules(request)

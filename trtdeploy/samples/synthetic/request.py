@@ -25,7 +25,7 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class OtherInputs:
     """What the other inputs say about sizes.
 
     Attributes:
@@ -43,10 +43,9 @@ class InputRequest:
 
     Attributes:
         spec: Name, type, declared shape.
-        shape: The wanted shape.
         values: Contents that the optimization profile gives; None when it gives none.
         uses: What the model does with the values.
-        surroundings: Sizes of other inputs.
+        others: Sizes of other inputs.
         rng: Randomness of this input alone.
     """
 
@@ -54,7 +53,7 @@ class InputRequest:
     shape: tuple[int, ...]
     values: tuple[int, ...] | None
     uses: InputUses
-    surroundings: Surroundings
+    others: OtherInputs
     rng: np.random.Generator
 
     @property
@@ -93,9 +92,9 @@ def find_channel_axis(spec: TensorSpec) -> int | None:
     return next((axis for axis in (1, 3) if spec.shape[axis] in _IMAGE_CHANNELS), None)
 
 
-def describe_surroundings(
+def describe_other_inputs(
     inputs: Sequence[TensorSpec], shapes: Mapping[str, tuple[int, ...]]
-) -> Surroundings:
+) -> OtherInputs:
     """Return the sizes that other inputs may have to agree with."""
     image_size = None
     for spec in inputs:
@@ -106,4 +105,4 @@ def describe_surroundings(
             break
     sequences = [axis.places[0] for axis in find_dynamic_axes(inputs) if axis.role == "sequence"]
     lengths = [shapes[place.input_name][place.axis] for place in sequences]
-    return Surroundings(image_size, lengths[0] if lengths else None)
+    return OtherInputs(image_size, lengths[0] if lengths else None)

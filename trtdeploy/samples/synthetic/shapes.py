@@ -16,7 +16,7 @@ from trtdeploy.graph.shape_inference import (
     infer_with_values,
     read_shapes,
 )
-from trtdeploy.samples.synthetic.operators import Sizes
+from trtdeploy.samples.synthetic.uses import Sizes
 
 
 def infer_sizes(
@@ -29,7 +29,7 @@ def infer_sizes(
     Works on the structure alone. What cannot be inferred is left out: never raises.
 
     Args:
-        model: The model.
+        model: Stays as it is: a copy of its structure is given sizes.
         shapes: Concrete shape of every input.
         values: Contents of the inputs that decide shapes.
     """

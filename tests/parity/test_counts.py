@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trtdeploy.parity.chunks import is_float
-from trtdeploy.parity.exactness import find_equal, find_family, measure_largest_gap
+from trtdeploy.parity.counts import find_equal, find_family, measure_largest_gap
+from trtdeploy.parity.slices import is_float
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 
