@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trtdeploy.building.build import build_model
-from trtdeploy.building.checking import check_for_profile
+from trtdeploy.building.check_command import check_for_profile
 from trtdeploy.building.parity_command import request_parity as read_parity_request
 from trtdeploy.building.prepared import build_prepared
 from trtdeploy.building.request import BuildRequest

@@ -17,7 +17,7 @@ import pytest
 import trtdeploy
 from tests.building.models import save_convnet, save_unsupported
 from trtdeploy.backends.installed import is_installed
-from trtdeploy.building.folder_files import is_intact
+from trtdeploy.building.folder_check import is_intact
 from trtdeploy.building.manifest import BuiltFolder, load_manifest
 from trtdeploy.building.request import BuildRequest
 from trtdeploy.config.shape_syntax import parse_shape_table

@@ -9,7 +9,7 @@ from trtdeploy.core.dtypes import DType
 from trtdeploy.core.ranges import OptimizationProfile, ShapeRange, ValueRange
 from trtdeploy.core.tensors import TensorSpec
 from trtdeploy.parity.points import find_independence_points, find_points
-from trtdeploy.samples.batch import (
+from trtdeploy.samples.batch_parts import (
     count_samples,
     join_parts,
     split_feeds,

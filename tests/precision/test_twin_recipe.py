@@ -152,7 +152,7 @@ PRECISIONS_ONLY = {
     "precision/pins.py": "precisions of pins",
     "precision/audit/layers.py": "what a layer runs in",
     "precision/audit/report.py": "what a layer runs in",
-    "precision/audit/verdict.py": "what a layer runs in",
+    "precision/audit/expected_speed.py": "what a layer runs in",
     "precision/quantization/planning.py": "the precision of a pin",
     "precision/value_variants.py": "suffixes of values by element type",
     "report/page/precision_map.py": "element types",

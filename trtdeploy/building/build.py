@@ -8,7 +8,8 @@ from pathlib import Path
 
 from trtdeploy.backends.installed import Environment, describe_environment
 from trtdeploy.building.compiling import ENGINE_NAME, compile_folder
-from trtdeploy.building.folder_files import is_intact
+from trtdeploy.building.finishing import finish_folder
+from trtdeploy.building.folder_check import is_intact
 from trtdeploy.building.manifest import (
     BuiltFolder,
     DataRecord,
@@ -18,12 +19,12 @@ from trtdeploy.building.manifest import (
     read_clock,
 )
 from trtdeploy.building.output_folder import MANIFEST_NAME, check_replaceable, open_output_folder
-from trtdeploy.building.parity_step import finish_folder, request_folder_parity
+from trtdeploy.building.parity_step import request_folder_parity
 from trtdeploy.building.reproduce import render_reproduce_script
 from trtdeploy.building.request import BuildRequest
 from trtdeploy.building.result import ENGINE, PREPARED, BuildResult
 from trtdeploy.building.target import CompileAbility, judge_ability
-from trtdeploy.calibration.amax import calibrate
+from trtdeploy.calibration.calibration_step import calibrate
 from trtdeploy.calibration.document import CALIBRATION_NAME, save_statistics
 from trtdeploy.calibration.quantization_report import describe_quantization
 from trtdeploy.calibration.ranges import measure_ranges

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from trtdeploy.building.folder_files import check_folder, require_plain_files
+from trtdeploy.building.folder_check import check_folder, require_plain_files
 from trtdeploy.building.manifest import load_folder
 from trtdeploy.building.parity_step import request_folder_parity
 from trtdeploy.config.loading import load_deploy_profile

@@ -1,4 +1,4 @@
-"""The last step of a build: parity, measured on the device or emulated, never assumed."""
+"""The parity step of a build: measured on the device or emulated, never assumed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trtdeploy.backends.cuda.local_gpu import find_local_gpu
 from trtdeploy.backends.installed import is_installed
-from trtdeploy.building.manifest import BuiltFolder, Manifest, save_manifest
+from trtdeploy.building.manifest import BuiltFolder
 from trtdeploy.building.output_folder import MANIFEST_NAME
 from trtdeploy.building.result import ENGINE
 from trtdeploy.building.target import explain_other_gpu
@@ -24,24 +24,11 @@ from trtdeploy.parity.request import ParityRequest, SessionOpener
 from trtdeploy.parity.result import ParityReport, SkippedParity, Verdict
 from trtdeploy.parity.running import describe_verdict, run_parity
 from trtdeploy.precision.typing_options import TypingOptions
-from trtdeploy.report.writing import write_reports
 
 STEP = "parity"
 
 
-def finish_folder(
-    folder: Path, manifest: Manifest, request: ParityRequest | None, steps: StepRunner
-) -> Manifest:
-    """Check parity, if asked to; write manifest and reports, and return the manifest as written."""
-    if request is not None:
-        save_manifest(folder, manifest, steps)  # an engine is loaded by its manifest
-        manifest = replace(manifest, parity=_check_parity(request, steps))
-    manifest = save_manifest(folder, manifest, steps)
-    write_reports(folder, manifest)
-    return manifest
-
-
-def _check_parity(request: ParityRequest, steps: StepRunner) -> ParityReport | SkippedParity:
+def check_built_parity(request: ParityRequest, steps: StepRunner) -> ParityReport | SkippedParity:
     """Run the check and return its report.
 
     A check that cannot be run is entered as such and fails the gate: it is never a silent pass.

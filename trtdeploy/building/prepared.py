@@ -9,10 +9,11 @@ from pathlib import Path
 
 from trtdeploy.backends.installed import describe_environment
 from trtdeploy.building.compiling import compile_folder
-from trtdeploy.building.folder_files import check_typed_model, is_intact, require_plain_files
+from trtdeploy.building.finishing import finish_folder
+from trtdeploy.building.folder_check import check_typed_model, is_intact, require_plain_files
 from trtdeploy.building.manifest import BuiltFolder, load_folder
 from trtdeploy.building.output_folder import MANIFEST_NAME, check_replaceable, open_output_folder
-from trtdeploy.building.parity_step import find_reference, finish_folder, request_folder_parity
+from trtdeploy.building.parity_step import find_reference, request_folder_parity
 from trtdeploy.building.request import BuildRequest
 from trtdeploy.building.result import ENGINE, BuildResult
 from trtdeploy.building.target import judge_ability

@@ -17,7 +17,7 @@ from trtdeploy.core.errors import CheckFailedError, TrtdeployError
 from trtdeploy.export.difference import Difference, compare_arrays, find_worst
 from trtdeploy.export.proof_sizes import format_sizes
 from trtdeploy.export.result import ExportProof, ProofPoint
-from trtdeploy.samples.batch import (
+from trtdeploy.samples.batch_parts import (
     count_samples,
     join_parts,
     split_feeds,

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from trtdeploy.backends.engine.plan_header import PlanHeader, read_plan_header
-from trtdeploy.building.folder_files import is_intact
+from trtdeploy.building.folder_check import is_intact
 from trtdeploy.building.manifest import load_folder
 from trtdeploy.building.output_folder import MANIFEST_NAME
 from trtdeploy.core.dtypes import DType

@@ -16,7 +16,7 @@ from trtdeploy.parity.point_check import ParityPlan, PointCheck
 from trtdeploy.parity.points import ParityPoint
 from trtdeploy.parity.result import ParityReport, PointResult, Verdict
 from trtdeploy.parity.tolerance import make_tolerance_provider
-from trtdeploy.samples.batch import count_samples, join_parts, split_feeds
+from trtdeploy.samples.batch_parts import count_samples, join_parts, split_feeds
 
 
 @dataclass(frozen=True)

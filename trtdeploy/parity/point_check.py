@@ -20,7 +20,7 @@ from trtdeploy.parity.result import (
 )
 from trtdeploy.parity.rows import MatchedRows, forgive_tied_indices, match_rows
 from trtdeploy.parity.tolerance import ToleranceProvider
-from trtdeploy.samples.batch import count_samples
+from trtdeploy.samples.batch_parts import count_samples
 
 TIED_VALUES = 1e-3
 """Values this near, as a share of the largest, are tied: one unit of FP16 is half of it."""

@@ -1,4 +1,4 @@
-"""The parity step: reference and candidate opened, fed and compared."""
+"""Runs a parity check: opens reference and candidate, chooses inputs and what rounding may do."""
 
 from __future__ import annotations
 

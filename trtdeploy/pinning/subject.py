@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from trtdeploy.calibration.amax import run_calibration
+from trtdeploy.calibration.calibration_step import run_calibration
 from trtdeploy.calibration.ranges import measure_ranges
 from trtdeploy.calibration.summary import Calibration
 from trtdeploy.core.steps import StepRunner

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trtdeploy.backends.compiler.precision_proof import LOW_TYPES
 from trtdeploy.backends.engine.plan_header import PlanHeader, read_plan_header
-from trtdeploy.building.folder_files import check_files, check_hash, format_hint
+from trtdeploy.building.folder_check import check_files, check_hash, format_hint
 from trtdeploy.building.manifest import BuiltFolder, CompileRecord
 from trtdeploy.core.errors import EngineFileError, NotPossibleError
 from trtdeploy.core.units import format_bytes

@@ -12,7 +12,7 @@ from trtdeploy.backends.engine.tensorrt_session import open_engine
 from trtdeploy.backends.onnxruntime.session import OnnxRuntimeSession
 from trtdeploy.backends.session import Session
 from trtdeploy.backends.trt_module import import_trt
-from trtdeploy.building.folder_files import check_files
+from trtdeploy.building.folder_check import check_files
 from trtdeploy.building.manifest import BuiltFolder, load_folder
 from trtdeploy.building.output_folder import MANIFEST_NAME
 from trtdeploy.core.errors import (

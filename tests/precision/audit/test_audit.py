@@ -10,8 +10,8 @@ from onnx import ModelProto
 from tests.builders import chain, in_memory
 from tests.precision.audit import audited_graphs as graphs
 from trtdeploy.precision.audit.auditing import audit_quantization
+from trtdeploy.precision.audit.expected_speed import format_share
 from trtdeploy.precision.audit.report import ObstacleKind, QuantizationAudit
-from trtdeploy.precision.audit.verdict import format_share
 from trtdeploy.report.json_document import dump_document
 
 

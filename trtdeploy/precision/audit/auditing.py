@@ -10,10 +10,10 @@ from trtdeploy.graph.layer_costs import LayerCost, measure_layer_costs
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.normalization import normalize_model
 from trtdeploy.graph.passes.adopt_contrib_quantization import AdoptContribQuantizationPass
+from trtdeploy.precision.audit.expected_speed import judge_audit, measure_shares
 from trtdeploy.precision.audit.layers import audit_layers
 from trtdeploy.precision.audit.placement import audit_placement
 from trtdeploy.precision.audit.report import QuantizationAudit
-from trtdeploy.precision.audit.verdict import judge_audit, measure_shares
 
 
 def audit_quantization(

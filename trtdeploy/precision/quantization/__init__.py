@@ -1,1 +1,1 @@
-"""INT8 and FP8 as explicit Q/DQ: what to quantize and why, the nodes, an audit of any graph."""
+"""INT8 and FP8 as explicit Q/DQ: what to quantize and why, and the nodes that say so."""

@@ -16,7 +16,7 @@ from trtdeploy.backends.compiler.compile_request import (
 )
 from trtdeploy.backends.compiler.parser_answer import ParserAnswer
 from trtdeploy.backends.installed import is_installed
-from trtdeploy.calibration.amax import assume_amax
+from trtdeploy.calibration.calibration_step import assume_amax
 from trtdeploy.config.deploy_profile import BuildSection
 from trtdeploy.config.loading import load_deploy_profile
 from trtdeploy.config.optimization_profile import resolve_shapes
