@@ -119,6 +119,18 @@ def test_times_that_are_none_are_refused(seconds: float) -> None:
         check_report(report)
 
 
+@pytest.mark.parametrize("seconds", [-1.0, float("inf"), float("nan")])
+@pytest.mark.parametrize("place", ["steps.1.seconds", "compile.parse_s", "compile.build_s"])
+def test_times_of_steps_and_compilers_are_held_to_the_same(place: str, seconds: float) -> None:
+    report = through_file(fabricated.make_mixed_parity())
+    section, key = report, place.rpartition(".")[2]
+    for part in place.split(".")[:-1]:
+        section = section[int(part) if part.isdecimal() else part]
+    section[key] = seconds
+    with pytest.raises(InputError, match=r"(steps\.1|compile): .*no time"):
+        check_report(report)
+
+
 def test_what_a_check_found_can_be_shown_anywhere() -> None:
     output = fabricated.make_output("\x1b[31my", float("inf"))
     data = "caf\udce9.npz"  # a file name that is no UTF-8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -54,6 +55,11 @@ class StepRecord:
     seconds: float = 0.0
     detail: str = ""
     log: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Refuse a time that is none: reports of others are read into this class."""
+        if not 0 <= self.seconds < math.inf:
+            raise ValueError("seconds is no time")
 
 
 class StepRunner:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from types import SimpleNamespace
@@ -121,3 +122,8 @@ class CompileResult:
     warnings: tuple[str, ...]
     parse_s: float
     build_s: float
+
+    def __post_init__(self) -> None:
+        """Refuse times that are none: reports of others are read into this class."""
+        if not (0 <= self.parse_s < math.inf and 0 <= self.build_s < math.inf):
+            raise ValueError("parse_s and build_s are no times")
