@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from trtdeploy.parity.result import OutputMetrics
 from trtdeploy.parity.slices import is_float
 
 
+@dataclass
 class FinitenessCount:
     """Where NaN and infinities are, and whether both sides have the same ones.
 
@@ -23,12 +24,11 @@ class FinitenessCount:
         agreeing: Pairs that are both NaN, or the same infinity.
     """
 
-    def __init__(self) -> None:
-        self.elements = 0
-        self.reference = 0
-        self.candidate = 0
-        self.only_candidate = 0
-        self.agreeing = 0
+    elements: int = 0
+    reference: int = 0
+    candidate: int = 0
+    only_candidate: int = 0
+    agreeing: int = 0
 
     def add(self, reference: FloatArray, candidate: FloatArray) -> npt.NDArray[np.bool_]:
         """Count, and return where both sides are finite."""

@@ -116,7 +116,7 @@ def compare_with_noise(sums: NoiseSums, limits: NoiseLimits) -> NoiseComparison 
     if total[COUNT] == 0 or (total[NOISE_SQUARE] == 0 and not source.has_pattern):
         return None
     figures = [NoiseFigure("error", _find_ratio(total), _widen(limits.error, total[COUNT]))]
-    for view, cells in sums.read_slices():
+    for view, cells in sums.slices.read():
         figures.extend(_compare_slices(view, cells, limits, sums))
     squares = total[SQUARE]
     floor = math.sqrt(total[NOISE_SQUARE] / squares) if squares > 0 else 0.0

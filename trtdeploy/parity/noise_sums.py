@@ -10,7 +10,7 @@ from trtdeploy.core.arrays import Array, FloatArray
 from trtdeploy.core.number_formats import FP32_ROUNDING
 from trtdeploy.parity.metrics import CloseCount
 from trtdeploy.parity.noise import NoiseSource
-from trtdeploy.parity.slices import SliceSums, SliceView, iterate_chunks
+from trtdeploy.parity.slices import SliceSums, iterate_chunks
 
 COUNT, LEAD, LEAN, NOISE_LEAN, VALUE, SQUARE, DRIFT, NOISE_DRIFT, GAP_SQUARE, NOISE_SQUARE = range(
     10
@@ -43,7 +43,7 @@ class NoiseSums:
         self.close = CloseCount(rtol)
         self.total = np.zeros(QUANTITIES)
         self.overflowed = 0
-        self._slices = SliceSums(QUANTITIES)
+        self.slices = SliceSums(QUANTITIES)
 
     def add(self, reference: Array, outcomes: list[Array], candidate: Array) -> None:
         """Add one run; outputs that cannot be compared with the reference are left out.
@@ -57,10 +57,10 @@ class NoiseSums:
         for outcome in outcomes:
             if outcome.shape != reference.shape:
                 continue
-            self._slices.start(reference.shape)
+            self.slices.start(reference.shape)
             for offset, pieces in iterate_chunks(reference, outcome, candidate):
                 values = self._measure(scale, *pieces)
-                self._slices.add(offset, values)
+                self.slices.add(offset, values)
                 self.total += [value.sum() for value in values]
 
     def _measure(
@@ -94,10 +94,6 @@ class NoiseSums:
             (candidate - outcome) ** 2,
             noise_square,
         ]
-
-    def read_slices(self) -> tuple[tuple[SliceView, FloatArray], ...]:
-        """Return each view with its sums, quantities x slices x segments."""
-        return self._slices.read()
 
 
 def _shrink(error: FloatArray, amount: float) -> FloatArray:

@@ -51,7 +51,7 @@ def find_points(
     return tuple(points)
 
 
-def find_batch_range(entry: OptimizationProfile, batch: BatchLayout) -> tuple[int, int] | None:
+def _find_batch_range(entry: OptimizationProfile, batch: BatchLayout) -> tuple[int, int] | None:
     """Return the smallest and the largest batch; None when no input of the batch has a range."""
     ranges = [
         (entry.shapes[name].min[axis], entry.shapes[name].max[axis])
@@ -85,7 +85,7 @@ def find_independence_points(
     """
     points = []
     for entry in optimization_profiles:
-        limits = None if batch is None else find_batch_range(entry, batch)
+        limits = None if batch is None else _find_batch_range(entry, batch)
         if batch is None or limits is None:
             continue
         size = 2 * max(limits[0], 1)
@@ -118,7 +118,7 @@ def _merge_equal(corners: Sequence[ParityPoint]) -> list[ParityPoint]:
 
 
 def _find_odd_batches(entry: OptimizationProfile, batch: BatchLayout) -> Iterator[ParityPoint]:
-    limits = find_batch_range(entry, batch)
+    limits = _find_batch_range(entry, batch)
     if limits is None:
         return
     odd = [size for size in range(limits[0] + 1, limits[1]) if size % 2 == 1]

@@ -65,10 +65,12 @@ def find_pins(request: PinRequest, progress: ProgressCallback = ignore_progress)
     subject = prepare_subject(source, steps)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trtdeploy-pin-")))
-        feeds = _open_feeds(source, request)
+        found, border = _find_feeds(source, request), Border(options.border_dtype)
+        # values that the typed model's inputs can hold
+        rounded = ((border.round_feeds(feeds), labels) for feeds, labels in found.runs)
         runs = RecordedRuns(folder)
         with ExitStack() as reference:
-            runs.record(feeds.runs, open_reference(reference, model, folder), feeds.most)
+            runs.record(rounded, open_reference(reference, model, folder), found.most)
         outcome = _search(request, profile.parity, subject, runs, target, steps)
     return PinningReport(
         model=request.model.name,
@@ -82,8 +84,8 @@ def find_pins(request: PinRequest, progress: ProgressCallback = ignore_progress)
             subject.measure_share(sizes.opt_shapes, ()),
             subject.measure_share(sizes.opt_shapes, outcome.pinned),
         ),
-        samples=f"{len(runs)} of {feeds.description}",
-        notes=(*subject.notes, *feeds.notes, *_explain_floor(outcome, recipe)),
+        samples=f"{len(runs)} of {found.description}",
+        notes=(*subject.notes, *found.notes, *_explain_floor(outcome, recipe)),
     )
 
 
@@ -95,13 +97,6 @@ class _FeedSource:
     description: str
     most: int | None
     notes: tuple[str, ...] = ()
-
-
-def _open_feeds(source: TypingSource, request: PinRequest) -> _FeedSource:
-    """Open what is run; feeds have the values that the typed model's inputs can hold."""
-    found, border = _find_feeds(source, request), Border(source.options.border_dtype)
-    rounded = ((border.round_feeds(feeds), labels) for feeds, labels in found.runs)
-    return replace(found, runs=rounded)
 
 
 def _find_feeds(source: TypingSource, request: PinRequest) -> _FeedSource:

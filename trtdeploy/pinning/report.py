@@ -138,12 +138,11 @@ def render_deploy_profile(report: PinningReport, folder: Path) -> str:
 
 def render_precision_section(report: PinningReport) -> list[str]:
     """Return the lines of ``precision:``; names are quoted, for they may hold anything."""
-    nodes = [f"    {_quote(node)}: {report.precision}" for node in report.pinned_nodes]
+    nodes = [
+        f"    {json.dumps(node, ensure_ascii=False)}: {report.precision}"
+        for node in report.pinned_nodes
+    ]
     return ["precision:", "  nodes:", *nodes] if nodes else []
-
-
-def _quote(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 def _format_pin(node: str, precision: str) -> str:

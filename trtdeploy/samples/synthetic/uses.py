@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -74,18 +75,6 @@ def _first(node: NodeProto, sizes: Sizes) -> Sizes:
     return sizes[:1]
 
 
-def _time_axis(node: NodeProto, sizes: Sizes) -> Sizes:
-    return _along_axis(node, sizes, "time_axis")
-
-
-def _gather_axis(node: NodeProto, sizes: Sizes) -> Sizes:
-    return _along_axis(node, sizes, "gather_axis")
-
-
-def _last_by_default(node: NodeProto, sizes: Sizes) -> Sizes:
-    return _along_axis(node, sizes, "axis", -1)
-
-
 @dataclass(frozen=True)
 class Lookup:
     """A slot whose values count rows of another operand.
@@ -106,15 +95,17 @@ class Lookup:
 LOOKUPS: Final[dict[str, tuple[Lookup, ...]]] = {
     "EmbedLayerNormalization": (Lookup(0, 2, _first), Lookup(1, 4, _first)),
     "Gather": (Lookup(1, 0, _along_axis),),
-    "GatherBlockQuantized": (Lookup(1, 0, _gather_axis),),
+    "GatherBlockQuantized": (Lookup(1, 0, partial(_along_axis, attribute="gather_axis")),),
     "GatherElements": (Lookup(1, 0, _along_axis),),
     "GatherND": (Lookup(1, 0, _along_first_axes),),
-    "ReverseSequence": (Lookup(1, 0, _time_axis, reaches_end=True),),
+    "ReverseSequence": (
+        Lookup(1, 0, partial(_along_axis, attribute="time_axis"), reaches_end=True),
+    ),
     "RotaryEmbedding": (Lookup(3, 1, _first),),
     "Scatter": (Lookup(1, 0, _along_axis),),
     "ScatterElements": (Lookup(1, 0, _along_axis),),
     "ScatterND": (Lookup(1, 0, _along_first_axes),),
-    "TopK": (Lookup(1, 0, _last_by_default, reaches_end=True),),
+    "TopK": (Lookup(1, 0, partial(_along_axis, default=-1), reaches_end=True),),
 }
 
 
