@@ -171,6 +171,7 @@ def prove_cleaned(
     reference = Reference(
         device,
         is_mixing_wrong=plan.freed,
+        batch_margin=1,
         failure_hint="Something inside still has the sizes of the example; export it again from "
         "its source.",
         difference_hint="Nothing was written. 'trtdeploy check' on the source names what is risky "
