@@ -26,7 +26,7 @@ _AXIS = re.compile(r"(?P<axis>[0-9]+)=(?P<symbol>[A-Za-z_][A-Za-z0-9_]*)")
 _STEP = re.compile(r"(?P<symbol>[^=]+)=(?P<value>[1-9][0-9]*)")
 _SIZES = re.compile(r"(?P<symbol>[^=]+)=(?P<value>[1-9][0-9]*(?:,[1-9][0-9]*)*)")
 
-_DTYPES: Final = {
+INPUT_DTYPES: Final = {
     dtype.label: dtype
     for dtype in (
         DType.FLOAT32, DType.FLOAT64, DType.FLOAT16, DType.BFLOAT16, DType.INT8, DType.INT16,
@@ -44,11 +44,11 @@ def parse_input_argument(text: str) -> InputSpec:
     match = _INPUT.fullmatch(text)
     if match is None:
         raise UsageError(f"--input {text!r}: expected {INPUT_FORM}", hint=_INPUT_HINT)
-    dtype = _DTYPES.get(match["dtype"].lower())
+    dtype = INPUT_DTYPES.get(match["dtype"].lower())
     if dtype is None:
         raise UsageError(
             f"--input {text!r}: {match['dtype']!r} is no element type",
-            hint=suggest_name(match["dtype"], _DTYPES),
+            hint=suggest_name(match["dtype"], INPUT_DTYPES),
         )
     shape = () if match["shape"] == "scalar" else tuple(map(int, match["shape"].split("x")))
     low = None if match["low"] is None else float(match["low"])
