@@ -92,13 +92,9 @@ class Reference:
 def prove_file(
     path: Path, samples: Sequence[ProofSample], *, rtol: float, reference: Reference
 ) -> ExportProof:
-    """Compare the file with its source at every sample.
+    """Compare the file with its source at every sample, of which there is one at least.
 
-    Args:
-        path: The file.
-        samples: At least one.
-        rtol: Largest accepted error, as ``comparison`` defines it.
-        reference: The source.
+    The largest accepted error is ``rtol``, as ``difference`` defines it.
 
     Raises:
         CheckFailedError: The file does not run at a sample, or computes something else.
@@ -125,8 +121,7 @@ class FileProof:
 
     Args:
         session: Runs the file.
-        reference: The source.
-        rtol: Largest accepted error, as ``comparison`` defines it.
+        rtol: Largest accepted error, as ``difference`` defines it.
     """
 
     def __init__(self, session: OnnxRuntimeSession, reference: Reference, rtol: float) -> None:
@@ -172,9 +167,7 @@ class FileProof:
     def check_batch(self, whole: ProofSample, layout: BatchLayout) -> bool | None:
         """Tell whether a batch gives what its parts give; None where it has one part only.
 
-        Args:
-            whole: The batch, a multiple of the exported one.
-            layout: Where it is.
+        The batch of ``whole`` is a multiple of the exported one.
 
         Raises:
             CheckFailedError: It does not, though it does in the source or must.

@@ -17,7 +17,7 @@ class ProofPoint:
     """One set of sizes at which the file was compared with its source.
 
     Attributes:
-        max_error: Largest error over all outputs, as ``comparison`` defines it; always finite.
+        max_error: Largest error over all outputs, as ``difference`` defines it; always finite.
         worst_output: The output of that difference; empty when there is none.
     """
 
@@ -63,9 +63,7 @@ class ExportResult:
         source: What it was made from, as typed.
         exporter: What wrote the graph, e.g. ``dynamo, PyTorch 2.14.1``, or ``cleaned``.
         opset: Version of the default operator set.
-        opset_reason: Why this one.
-        inputs: What the file takes.
-        outputs: What the file returns.
+        opset_reason: Who or what asked for that version.
         size_rules: What sizes its symbols accept; recorded in the file.
         pins: Node-name patterns that stay FP32 in every recipe; recorded in the file.
         proof: How it was compared with its source.

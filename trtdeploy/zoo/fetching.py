@@ -27,7 +27,6 @@ class FetchResult:
     """A model on the disk.
 
     Attributes:
-        name: Name in the zoo.
         model: What the zoo says about it.
         path: The file or folder to hand to trtdeploy.
         downloaded: False when it was there already, whole and unchanged.

@@ -33,7 +33,7 @@ class FreeBatchPass:
     could not be repaired is as before; the pre-flight names it.
 
     Args:
-        batch: Where the batch is.
+        batch: The one to free, with the size that the file was exported with.
         sizes: Sizes of the other dynamic axes to infer shapes with, by symbol.
     """
 

@@ -20,13 +20,7 @@ axis that grew by it is the batch."""
 
 @dataclass(frozen=True)
 class Growth:
-    """A value that grows with the batch, at the two sizes.
-
-    Attributes:
-        small: Its shape at the batch that the file was exported with.
-        large: Its shape at the larger batch.
-        axis: The one axis that grows.
-    """
+    """A value that grows along one axis: its shapes at the exported and at the larger batch."""
 
     small: Known
     large: Known
@@ -34,13 +28,7 @@ class Growth:
 
 
 class BatchFlow:
-    """Shapes of a model at two batches.
-
-    Args:
-        model: A normalized model.
-        batch: Where its batch is.
-        sizes: Sizes of the other dynamic axes, by symbol.
-    """
+    """Shapes of a normalized model at two batches, the other dynamic axes having given sizes."""
 
     def __init__(self, model: OnnxModel, batch: BatchLayout, sizes: Mapping[str, int]) -> None:
         structure = InferenceStructure(model)
@@ -86,7 +74,7 @@ def list_batch_axes(before: Growth, after: Known, batch: int) -> list[int]:
     Args:
         before: The operand; where the batch lies inside its growing axis is not known.
         after: Shape of the result at the smaller batch.
-        batch: The smaller batch.
+        batch: The smaller one, at which ``after`` holds.
     """
     outer = math.prod(before.small[: before.axis])
     widest = outer * (before.small[before.axis] // batch)

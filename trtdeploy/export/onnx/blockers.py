@@ -28,12 +28,7 @@ _SHOWN: Final = 20
 
 
 def check_file(model: OnnxModel, profile: str) -> CheckReport:
-    """Return what the pre-flight finds.
-
-    Args:
-        model: As loaded, or cleaned.
-        profile: Deploy profile the file is for; empty for any TensorRT.
-    """
+    """Return what the pre-flight finds for a deploy profile; an empty one is any TensorRT."""
     target = CheckTarget("tensorrt")
     if profile:
         resolved = load_deploy_profile(profile)
@@ -42,11 +37,7 @@ def check_file(model: OnnxModel, profile: str) -> CheckReport:
 
 
 def refuse_blockers(report: CheckReport, *, ignored: Collection[str] = ()) -> None:
-    """Raise when a file has blockers that cleaning does not remove.
-
-    Args:
-        report: Of the file.
-        ignored: Codes of findings that are repaired later.
+    """Raise when a file has blockers other than those ignored, which are repaired later.
 
     Raises:
         ModelFileError: It names every blocker: node, operator, cause, remedy.

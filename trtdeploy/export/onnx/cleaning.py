@@ -88,7 +88,7 @@ def clean_model(
 
     Args:
         loaded: A model without other blockers than those that cleaning removes.
-        request: Axes, opset, sizes.
+        request: Its axes, opset and sizes are followed.
         strip_training: Put nodes in training mode into their inference form.
         keep_batch: Change no node for the sake of the batch.
 

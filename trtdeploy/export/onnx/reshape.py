@@ -18,10 +18,7 @@ from trtdeploy.graph.naming import NameSource
 
 
 class GraphEditor:
-    """Writes the main graph anew, node by node.
-
-    Args:
-        model: The model; its nodes are replaced by ``finish``.
+    """Writes the main graph of a model anew, node by node; ``finish`` puts it in place.
 
     Attributes:
         repairs: How many changes were recorded.
@@ -103,11 +100,9 @@ class _FixedReshape:
 
 
 class ReshapeRepair:
-    """Repairs Reshapes of one model.
+    """Repairs Reshapes of the main graph of one model.
 
     Args:
-        model: The model.
-        scope: Its main graph.
         batch: The batch that it was exported with.
         sizes_vary: Other axes than the batch are dynamic.
     """
@@ -196,15 +191,10 @@ def _scale_target(fixed: _FixedReshape, editor: GraphEditor) -> None:
 
 
 def apply_target(target: Sequence[int], shape: Known, *, copies_zero: bool = True) -> Known | None:
-    """Return what a Reshape makes of ``shape`` (ONNX operator specification).
+    """Return what a Reshape makes of ``shape``; None when the elements do not fit.
 
-    Args:
-        target: Sizes; -1 takes what is left.
-        shape: Of the operand.
-        copies_zero: A 0 takes over the operand's size.
-
-    Returns:
-        None when the elements do not fit.
+    A -1 in the target takes what is left; a 0 takes over the operand's size where ``copies_zero``
+    (ONNX operator specification).
     """
     sizes = [
         shape[axis] if size == 0 and copies_zero and axis < len(shape) else size

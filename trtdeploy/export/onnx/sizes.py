@@ -145,7 +145,7 @@ def list_tried_sizes(
     """Yield sizes by symbol to run a file at, the likeliest first; the batch is left out.
 
     Args:
-        inputs: Of the file.
+        inputs: Their symbols get sizes.
         example: Sizes that are known to work.
         given: Sizes the user wants tried.
         rules: What the file says about its sizes.

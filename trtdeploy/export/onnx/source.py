@@ -38,10 +38,6 @@ def clean_onnx(
 ) -> ExportResult:
     """Write a cleaned copy of the ONNX file ``request.source``; the file itself is not touched.
 
-    Args:
-        request: What to make of it.
-        progress: Called as steps start and end.
-
     Raises:
         ModelFileError: The file cannot be read, or has blockers that cleaning does not remove.
         UsageError: An axis, input, option or output path makes no sense.

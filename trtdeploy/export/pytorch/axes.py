@@ -26,13 +26,10 @@ _SMALLEST = 2
 
 @dataclass
 class DecidedAxes:
-    """What varies.
+    """What varies: a symbol by axis by input, and the sizes it accepts.
 
     Attributes:
-        dynamic: Symbol by axis by input.
         given: Size of each symbol in the user's own example.
-        rules: What sizes each symbol accepts.
-        notes: What the user should know.
     """
 
     dynamic: Axes
@@ -199,7 +196,7 @@ def require_several_sizes(rules: Iterable[SizeRule]) -> None:
     """Refuse rules that leave a symbol one size.
 
     Raises:
-        FixedSizesError: Names them.
+        FixedSizesError: A symbol could take its smallest size alone.
     """
     single = {
         rule.symbol: f"the model takes size {rule.nearest(1)} alone"

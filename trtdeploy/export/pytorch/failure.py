@@ -35,12 +35,7 @@ class ConversionFailedError(Exception):
 
 
 class FixedSizesError(InputError):
-    """Sizes cannot vary; those that nobody asked for are fixed instead.
-
-    Args:
-        reasons: Why, by symbol.
-        hint: What to do where they were asked for.
-    """
+    """Sizes cannot vary, with reasons by symbol; those that nobody asked for are fixed instead."""
 
     def __init__(self, reasons: Mapping[str, str], *, hint: str) -> None:
         rows = (f"{symbol!r} is asked to vary, but {why}" for symbol, why in reasons.items())

@@ -34,10 +34,7 @@ def make_samples(prepared: PreparedSource) -> list[ProofSample]:
 def make_sample(prepared: PreparedSource, sizes: Mapping[str, int], index: int = 0) -> ProofSample:
     """Return inputs of the given sizes, and what the source makes of them.
 
-    Args:
-        prepared: The source.
-        sizes: Size by symbol.
-        index: Samples of another index hold other values.
+    Samples of another index hold other values.
     """
     tensors = prepared.source.named_tensors()
     shapes = shapes_at(tensors, prepared.axes.dynamic, sizes)

@@ -79,9 +79,7 @@ class SizeSearch:
     def find_rule(self, symbol: str, stated: int | None = None) -> SizeRule | None:
         """Return the smallest step that the model takes beside the example; None when none works.
 
-        Args:
-            symbol: The symbol; all others keep the example's size.
-            stated: The user's own step, which is not questioned.
+        All other symbols keep the example's size. A step that the user stated is not questioned.
         """
         size, limit = self.sizes[symbol], self._source.limits.get(symbol)
         step = stated or _find_step(size, limit, lambda other: self.runs_at({symbol: other}))
