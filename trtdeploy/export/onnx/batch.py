@@ -103,5 +103,5 @@ def _expand_operands(node: NodeProto, flow: BatchFlow, editor: GraphEditor) -> N
 
 
 def _has_batch_of_one(name: str, growth: Growth, flow: BatchFlow) -> bool:
-    small = flow.small_shape_of(name) if name and flow.is_constant(name) else None
+    small = flow.small.known_shape_of(name) if name and flow.is_constant(name) else None
     return small is not None and len(small) == len(growth.small) and small[growth.axis] == 1

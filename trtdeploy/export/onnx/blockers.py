@@ -42,7 +42,9 @@ def refuse_blockers(report: CheckReport, *, ignored: Collection[str] = ()) -> No
     Raises:
         ModelFileError: It names every blocker: node, operator, cause, remedy.
     """
-    left = [f for f in report.findings if _stops(f) and f.code not in ignored]
+    others = _LEFT_TO_RECIPES.union(ignored)
+    blockers = [f for f in report.findings if f.severity is Severity.BLOCKER]
+    left = [finding for finding in blockers if finding.code not in others]
     if not left:
         return
     lines = [f"  {_describe(finding)}" for finding in left[:_SHOWN]]
@@ -59,10 +61,6 @@ def refuse_blockers(report: CheckReport, *, ignored: Collection[str] = ()) -> No
         f"{report.model} cannot be cleaned, it has {count}:\n" + "\n".join(lines),
         hint=" ".join(remedies[:3]),
     )
-
-
-def _stops(finding: Finding) -> bool:
-    return finding.severity is Severity.BLOCKER and finding.code not in _LEFT_TO_RECIPES
 
 
 def _describe(finding: Finding) -> str:

@@ -89,11 +89,6 @@ class _FixedReshape:
     axis: int
 
     @property
-    def wanted(self) -> Known:
-        """Shape of the result at the larger batch."""
-        return grow(self.after, self.axis)
-
-    @property
     def copies_zero(self) -> bool:
         """True when a 0 in the target takes over the operand's size."""
         return not integer_of(self.node, "allowzero", 0)
@@ -116,7 +111,7 @@ class ReshapeRepair:
     def apply(self, node: NodeProto, flow: BatchFlow, editor: GraphEditor) -> None:
         """Repair ``node`` when it needs that; new nodes come before it."""
         before = flow.growth_of(node.input[0])
-        after = flow.small_shape_of(node.output[0])
+        after = flow.small.known_shape_of(node.output[0])
         if before is None or not after:
             return
         target = read_constant(self._model, self._scope, node.input[1])
@@ -130,7 +125,7 @@ class ReshapeRepair:
             return
         fixed = _FixedReshape(node, before, after, axes[0])
         if sizes is None:
-            found = flow.large_shape_of(node.output[0])
+            found = flow.large.known_shape_of(node.output[0])
             if found is not None and found not in [grow(after, axis) for axis in axes]:
                 _scale_target(fixed, editor)
             return
@@ -151,8 +146,9 @@ class ReshapeRepair:
         return any(flow.is_constant(product.input[1]) for product in products)
 
     def _repair_constant(self, fixed: _FixedReshape, sizes: list[int], editor: GraphEditor) -> None:
-        new = self._rewrite(sizes, fixed)
-        if new is None or not _fits(new, fixed):
+        new, larger = self._rewrite(sizes, fixed), fixed.before.large
+        wanted = grow(fixed.after, fixed.axis)
+        if new is None or apply_target(new, larger, copies_zero=fixed.copies_zero) != wanted:
             _scale_target(fixed, editor)
             return
         fixed.node.input[1] = editor.add_constant(new, f"{fixed.node.input[1]}_free")
@@ -173,10 +169,6 @@ class ReshapeRepair:
             new[sizes.index(-1)] = fixed.after[sizes.index(-1)]
         new[axis] = -1
         return new
-
-
-def _fits(target: list[int], fixed: _FixedReshape) -> bool:
-    return apply_target(target, fixed.before.large, copies_zero=fixed.copies_zero) == fixed.wanted
 
 
 def _scale_target(fixed: _FixedReshape, editor: GraphEditor) -> None:
