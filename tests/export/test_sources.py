@@ -11,7 +11,7 @@ import pytest
 from trtdeploy.core.errors import InputError, MissingDependencyError, UsageError
 from trtdeploy.export.exporting import export_model
 from trtdeploy.export.request import ExportRequest
-from trtdeploy.export.sources import SourceName, parse_source
+from trtdeploy.export.sources import parse_source
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from trtdeploy.export.sources import SourceName, parse_source
     ],
 )
 def test_sources_are_recognised(text: str, kind: str, name: str) -> None:
-    assert parse_source(text) == SourceName(kind, name)  # type: ignore[arg-type]
+    assert parse_source(text) == (kind, name)
 
 
 @pytest.mark.parametrize("text", ["resnet50", "torchvison:resnet50x:y", "a b:c", "net.py:", ":x"])
@@ -56,8 +56,8 @@ def test_checkpoints_are_told_apart_without_loading_them(tmp_path: Path) -> None
     pickled = b"\x80\x02cultralytics.nn.tasks\nDetectionModel\n"
     detector = make_archive(tmp_path / "best.pt", {"best/data.pkl": pickled})
     weights = make_archive(tmp_path / "w.pt", {"w/data.pkl": b"ccollections\nOrderedDict\n"})
-    assert parse_source(str(script)).kind == "torchscript"
-    assert parse_source(str(detector)).kind == "ultralytics"
+    assert parse_source(str(script))[0] == "torchscript"
+    assert parse_source(str(detector))[0] == "ultralytics"
     with pytest.raises(InputError, match="weights without the model") as caught:
         parse_source(str(weights))
     assert "--weights" in caught.value.hint

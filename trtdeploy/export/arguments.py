@@ -23,10 +23,10 @@ _INPUT = re.compile(
     rf"(?::(?P<low>{_NUMBER})(?:\.\.(?P<high>{_NUMBER}))?)?"
 )
 _AXIS = re.compile(r"(?P<axis>[0-9]+)=(?P<symbol>[A-Za-z_][A-Za-z0-9_]*)")
-_STEP = re.compile(r"(?P<symbol>[^=]+)=(?P<step>[1-9][0-9]*)")
-_SIZES = re.compile(r"(?P<symbol>[^=]+)=(?P<sizes>[1-9][0-9]*(?:,[1-9][0-9]*)*)")
+_STEP = re.compile(r"(?P<symbol>[^=]+)=(?P<value>[1-9][0-9]*)")
+_SIZES = re.compile(r"(?P<symbol>[^=]+)=(?P<value>[1-9][0-9]*(?:,[1-9][0-9]*)*)")
 
-_DTYPES: Final = {
+INPUT_DTYPES: Final = {
     dtype.label: dtype
     for dtype in (
         DType.FLOAT32, DType.FLOAT64, DType.FLOAT16, DType.BFLOAT16, DType.INT8, DType.INT16,
@@ -44,11 +44,11 @@ def parse_input_argument(text: str) -> InputSpec:
     match = _INPUT.fullmatch(text)
     if match is None:
         raise UsageError(f"--input {text!r}: expected {INPUT_FORM}", hint=_INPUT_HINT)
-    dtype = _DTYPES.get(match["dtype"].lower())
+    dtype = INPUT_DTYPES.get(match["dtype"].lower())
     if dtype is None:
         raise UsageError(
             f"--input {text!r}: {match['dtype']!r} is no element type",
-            hint=suggest_name(match["dtype"], _DTYPES),
+            hint=suggest_name(match["dtype"], INPUT_DTYPES),
         )
     shape = () if match["shape"] == "scalar" else tuple(map(int, match["shape"].split("x")))
     low = None if match["low"] is None else float(match["low"])
@@ -95,16 +95,8 @@ def parse_multiple_arguments(texts: Sequence[str]) -> dict[str, int]:
     Raises:
         UsageError: Not of that form, or a symbol is given twice.
     """
-    steps: dict[str, int] = {}
-    for text in texts:
-        match = _STEP.fullmatch(text)
-        if match is None or match["symbol"] in steps:
-            problem = "given twice" if match else "expected SYMBOL=STEP"
-            raise UsageError(
-                f"--multiple {text!r}: {problem}", hint="For example: --multiple height=32"
-            )
-        steps[match["symbol"]] = int(match["step"])
-    return steps
+    steps = _match_symbols(_STEP, texts, "--multiple", "SYMBOL=STEP", "height=32")
+    return {symbol: int(step) for symbol, step in steps.items()}
 
 
 def parse_size_arguments(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -113,16 +105,23 @@ def parse_size_arguments(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
     Raises:
         UsageError: Not of that form, or a symbol is given twice.
     """
-    sizes: dict[str, tuple[int, ...]] = {}
+    sizes = _match_symbols(_SIZES, texts, "--prove-at", "SYMBOL=SIZE,SIZE", "height=96,160")
+    return {symbol: tuple(map(int, listed.split(","))) for symbol, listed in sizes.items()}
+
+
+def _match_symbols(
+    pattern: re.Pattern[str], texts: Sequence[str], option: str, form: str, example: str
+) -> dict[str, str]:
+    found: dict[str, str] = {}
     for text in texts:
-        match = _SIZES.fullmatch(text)
-        if match is None or match["symbol"] in sizes:
-            problem = "given twice" if match else "expected SYMBOL=SIZE,SIZE"
+        match = pattern.fullmatch(text)
+        if match is None or match["symbol"] in found:
+            problem = "given twice" if match else f"expected {form}"
             raise UsageError(
-                f"--prove-at {text!r}: {problem}", hint="For example: --prove-at height=96,160"
+                f"{option} {text!r}: {problem}", hint=f"For example: {option} {example}"
             )
-        sizes[match["symbol"]] = tuple(map(int, match["sizes"].split(",")))
-    return sizes
+        found[match["symbol"]] = match["value"]
+    return found
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, object]:

@@ -69,12 +69,8 @@ def compare_arrays(
 ) -> Difference:
     """Compare two arrays of the same shape; see the module for the formula.
 
-    Args:
-        expected: What the source computes.
-        found: What the file computes.
-        rtol: Largest accepted error.
-        list_others: Returns what the source computes when it rounds otherwise; called only where
-            the tolerance is exceeded.
+    What the source computes when it rounds otherwise is listed only where the tolerance is
+    exceeded.
     """
     difference, changed = _subtract(expected, found)
     share = _mean(changed)

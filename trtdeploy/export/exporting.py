@@ -10,7 +10,7 @@ from trtdeploy.core.steps import ProgressCallback, StepRunner, ignore_progress
 from trtdeploy.export.framework_import import import_framework
 from trtdeploy.export.request import ExportRequest
 from trtdeploy.export.result import ExportResult
-from trtdeploy.export.sources import Kind, SourceName, parse_source
+from trtdeploy.export.sources import Kind, parse_source
 
 INSTALL: Final = "pip install 'trtdeploy[export]'"
 
@@ -32,36 +32,32 @@ def export_model(
 ) -> ExportResult:
     """Write an ONNX file from a model of any supported source, proven against it.
 
-    Args:
-        request: What to export, and how.
-        progress: Called as steps start and end.
-
     Raises:
         UsageError: The source is of no known form, or the request does not fit it.
         InputError: The model cannot be exported as asked; names module, line and remedy.
         CheckFailedError: The file does not compute what its source computes. It is not written.
         MissingDependencyError: A package is not installed; the hint says which.
     """
-    source = parse_source(request.source)
-    if source.kind == "onnx":
+    kind, name = parse_source(request.source)
+    if kind == "onnx":
         # loaded here, since it is imported for such sources only
         cleaning: Any = importlib.import_module("trtdeploy.export.onnx.source")
         cleaned: ExportResult = cleaning.clean_onnx(request, progress)
         return cleaned
-    _require_torch(source)
-    adapter: Any = importlib.import_module(_ADAPTERS[source.kind])
+    _require_torch(kind)
+    adapter: Any = importlib.import_module(_ADAPTERS[kind])
     torch_exporting: Any = importlib.import_module("trtdeploy.export.pytorch.exporting")
     steps = StepRunner(progress)
     autocast: Any = importlib.import_module("trtdeploy.export.pytorch.autocast")
     with steps.run("load") as step, autocast.remember_autocast():
-        loaded = adapter.load_source(request, source.name)
-        step.detail = f"{source.kind} {source.name}"
+        loaded = adapter.load_source(request, name)
+        step.detail = f"{kind} {name}"
     result: ExportResult = torch_exporting.export_torch(loaded, request, steps)
     return result
 
 
-def _require_torch(source: SourceName) -> None:
-    torch = import_framework("torch", needed_for=f"exporting {source.kind} models", install=INSTALL)
+def _require_torch(kind: Kind) -> None:
+    torch = import_framework("torch", needed_for=f"exporting {kind} models", install=INSTALL)
     import_framework("onnxscript", needed_for="PyTorch's ONNX exporter", install=INSTALL)
     version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
     if version < _OLDEST_TORCH:

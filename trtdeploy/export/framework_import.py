@@ -17,11 +17,6 @@ from trtdeploy.export.pytorch.quiet import quiet_frameworks
 def import_framework(module: str, *, needed_for: str, install: str) -> ModuleType:
     """Import a package of the user without what it prints, or say how to get it or repair it.
 
-    Args:
-        module: Dotted module name.
-        needed_for: Completes "... is needed for".
-        install: The command that installs it.
-
     Raises:
         MissingDependencyError: The package is absent, or its own code fails while it is imported,
             as torchvision does beside a PyTorch from another index.

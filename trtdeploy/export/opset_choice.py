@@ -13,11 +13,7 @@ USUAL_OPSET: Final = 20
 
 
 def choose_opset(asked: int | None, profile: str) -> tuple[int, str]:
-    """Return the opset to write, and why.
-
-    Args:
-        asked: The user's own; wins.
-        profile: Name or path of a deploy profile; empty for none.
+    """Return the opset to write, and why: the one asked for, or what the deploy profile needs.
 
     Raises:
         DeployProfileError: There is no such profile, or it is wrong.

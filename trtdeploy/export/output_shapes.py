@@ -72,7 +72,7 @@ def choose_probes(inputs: Sequence[TensorSpec], rules: Iterable[SizeRule] = ()) 
     rise, those of the next one fall: nothing that grows with one symbol passes for another.
 
     Args:
-        inputs: Of the model.
+        inputs: Every symbol in their shapes gets a size.
         rules: What its symbols accept; one that accepts few sizes gets fewer than three.
     """
     known = {rule.symbol: rule for rule in rules}

@@ -49,7 +49,7 @@ QUANTIZED_RTOL = 2e-2
 """For files with Q/DQ: values on a tie may round to either side, one step of 1/127 apart."""
 
 _BATCH_MARGIN = 10
-"""Another batch is multiplied in other blocks; samples that really mix differ by far more."""
+"""The source multiplies a batch in other blocks; samples that really mix differ by far more."""
 _BAKED_SIZE = (
     "A size of the example is baked in at that node; node names follow the modules. Take sizes "
     "from x.shape there, or keep this axis out of --dynamic."
@@ -72,6 +72,8 @@ class Reference:
         run_others: Returns what the source computes for a sample when it rounds otherwise; asked
             for where an error exceeds the tolerance.
         is_mixing_wrong: The file must keep the samples of a batch apart, whatever the source does.
+        batch_margin: Times the tolerance that a batch may differ from its samples alone; 1 where
+            the file itself computes what both are held against.
         failure_hint: What to do about a file that does not run.
         difference_hint: What to do about one that computes something else.
     """
@@ -82,6 +84,7 @@ class Reference:
     run: Callable[[Feeds], Outputs] | None = None
     run_others: Callable[[ProofSample], Sequence[Outputs]] | None = None
     is_mixing_wrong: bool = False
+    batch_margin: float = _BATCH_MARGIN
     failure_hint: str = _BAKED_SIZE
     difference_hint: str = _BAKED_VALUE
 
@@ -89,13 +92,9 @@ class Reference:
 def prove_file(
     path: Path, samples: Sequence[ProofSample], *, rtol: float, reference: Reference
 ) -> ExportProof:
-    """Compare the file with its source at every sample.
+    """Compare the file with its source at every sample, of which there is one at least.
 
-    Args:
-        path: The file.
-        samples: At least one.
-        rtol: Largest accepted error, as ``comparison`` defines it.
-        reference: The source.
+    The largest accepted error is ``rtol``, as ``difference`` defines it.
 
     Raises:
         CheckFailedError: The file does not run at a sample, or computes something else.
@@ -122,8 +121,7 @@ class FileProof:
 
     Args:
         session: Runs the file.
-        reference: The source.
-        rtol: Largest accepted error, as ``comparison`` defines it.
+        rtol: Largest accepted error, as ``difference`` defines it.
     """
 
     def __init__(self, session: OnnxRuntimeSession, reference: Reference, rtol: float) -> None:
@@ -169,9 +167,7 @@ class FileProof:
     def check_batch(self, whole: ProofSample, layout: BatchLayout) -> bool | None:
         """Tell whether a batch gives what its parts give; None where it has one part only.
 
-        Args:
-            whole: The batch, a multiple of the exported one.
-            layout: Where it is.
+        The batch of ``whole`` is a multiple of the exported one.
 
         Raises:
             CheckFailedError: It does not, though it does in the source or must.
@@ -184,7 +180,7 @@ class FileProof:
         alone = [ProofSample(sizes, part, {}) for part in cuts]
         parts = [self.run(sample) for sample in alone]
         joined = join_parts(parts, whole.expected, layout)
-        name, worst = self._measure(whole, joined, _BATCH_MARGIN * self._rtol)
+        name, worst = self._measure(whole, joined, self._reference.batch_margin * self._rtol)
         if worst.equal:
             return True
         if self._reference.run is not None:

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from trtdeploy.core.errors import UsageError
 from trtdeploy.core.tensors import SizeRule
 
-BATCH = "batch"
 _BATCHES = (1, 3)
 
 
@@ -15,7 +14,7 @@ def choose_proof_points(
     example: Mapping[str, int],
     rules: Mapping[str, SizeRule],
     stated: Mapping[str, tuple[int, ...]],
-    batches: frozenset[str] = frozenset({BATCH}),
+    batches: frozenset[str] = frozenset({"batch"}),
 ) -> list[dict[str, int]]:
     """Return at least two points, each with a size for every symbol; one when nothing varies.
 
@@ -39,7 +38,7 @@ def choose_proof_points(
         given = stated.get(symbol) or (
             tuple(map(rule.nearest, _BATCHES))
             if symbol in batches
-            else choose_two_sizes(example[symbol], rule, len(points[0]))
+            else _choose_two_sizes(example[symbol], rule, len(points[0]))
         )
         for index, point in enumerate(points):
             size = given[min(index, len(given) - 1)]
@@ -61,13 +60,10 @@ def format_sizes(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{symbol}={size}" for symbol, size in sizes.items()) or "its fixed sizes"
 
 
-def choose_two_sizes(size: int, rule: SizeRule, shift: int = 0) -> tuple[int, int]:
+def _choose_two_sizes(size: int, rule: SizeRule, shift: int) -> tuple[int, int]:
     """Return an accepted size below and one above the example's, as far as there are any.
 
-    Args:
-        size: The example's.
-        rule: What is accepted.
-        shift: Moves both up by so many steps, to tell symbols apart.
+    Both are moved up by ``shift`` steps, to tell symbols apart.
     """
     step = rule.multiple_of
     lower = rule.nearest(max(size * 5 // 8, 1) + shift * step)

@@ -40,7 +40,7 @@ class ProofOptions:
 
     Attributes:
         enabled: False writes a file that says it was not proven.
-        rtol: Largest accepted error, as ``comparison`` defines it.
+        rtol: Largest accepted error, as ``difference`` defines it.
         seed: Of the random inputs.
         sizes: Sizes to try by symbol, e.g. ``{"height": (96, 160)}``; chosen where left out.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ class ProofPoint:
     """One set of sizes at which the file was compared with its source.
 
     Attributes:
-        max_error: Largest error over all outputs, as ``comparison`` defines it; always finite.
+        max_error: Largest error over all outputs, as ``difference`` defines it; always finite.
         worst_output: The output of that difference; empty when there is none.
     """
 
@@ -52,16 +52,7 @@ class ExportProof:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
-        return {
-            "status": self.status,
-            "reference": self.reference,
-            "points": [
-                {"sizes": p.sizes, "max_error": p.max_error, "worst_output": p.worst_output}
-                for p in self.points
-            ],
-            "batch_independent": self.batch_independent,
-            "reason": self.reason,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -72,9 +63,7 @@ class ExportResult:
         source: What it was made from, as typed.
         exporter: What wrote the graph, e.g. ``dynamo, PyTorch 2.14.1``, or ``cleaned``.
         opset: Version of the default operator set.
-        opset_reason: Why this one.
-        inputs: What the file takes.
-        outputs: What the file returns.
+        opset_reason: Who or what asked for that version.
         size_rules: What sizes its symbols accept; recorded in the file.
         pins: Node-name patterns that stay FP32 in every recipe; recorded in the file.
         proof: How it was compared with its source.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
@@ -28,21 +27,11 @@ _PICKLE = "/data.pkl"
 _HEAD_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
-class SourceName:
-    """A source that was recognised.
-
-    Attributes:
-        kind: Which adapter gets it.
-        name: What the adapter is told: a path, a name, ``module:callable``.
-    """
-
-    kind: Kind
-    name: str
-
-
-def parse_source(text: str) -> SourceName:
+def parse_source(text: str) -> tuple[Kind, str]:
     """Recognise a source by its prefix, its file's suffix and, for ``.pt``, its content.
+
+    Returns:
+        Which adapter gets it, and what that is told: a path, a name, ``module:callable``.
 
     Raises:
         UsageError: Of no known form.
@@ -55,18 +44,18 @@ def parse_source(text: str) -> SourceName:
                 raise UsageError(
                     f"{text!r}: a name is missing", hint=f"For example: {_EXAMPLES[kind]}"
                 )
-            return SourceName(kind, rest)
+            return kind, rest
     suffix = Path(text).suffix.lower()
     if suffix == ".onnx":
-        return SourceName("onnx", text)
+        return "onnx", text
     if suffix == ".pt2":
-        return SourceName("program", _require_file(text))
+        return "program", _require_file(text)
     if suffix in (".yaml", ".yml"):
-        return SourceName("ultralytics", text)
+        return "ultralytics", text
     if suffix in (".pt", ".pth", ".ts", ".torchscript"):
-        return SourceName(_recognise_checkpoint(text), text)
+        return _recognise_checkpoint(text), text
     if colon and _DOTTED.fullmatch(rest) and (_DOTTED.fullmatch(prefix) or prefix.endswith(".py")):
-        return SourceName("callable", text)
+        return "callable", text
     raise UsageError(
         f"{text!r} is no source that can be exported; expected one of {', '.join(FORMS)}",
         hint=suggest_name(text, [*PREFIXES, *FORMS]),

@@ -40,9 +40,7 @@ class ZooWheel(ConfigModel):
     """A wheel of a package index.
 
     Attributes:
-        package: Name on the index.
         version: The one version whose hash is known.
-        file: File name of the wheel.
         platform: Tag that pip is asked for; ``any`` for pure Python.
         bytes: Size of the download.
         sha256: Of the whole wheel, in hex; any other wheel is refused.
@@ -118,7 +116,7 @@ class ZooModel(ConfigModel):
         task: What it was trained for, and how it is made.
         kind: ``onnx``, or ``transformers`` for a folder that ``trtdeploy export`` takes.
         licence: SPDX identifier of the model.
-        wheel: Key of its wheel.
+        wheel: Key of its wheel in ``Zoo.wheels``.
         files: Every file of it, the one to deploy first; a folder's files share its name.
         inputs: Type and sizes by name of the input.
         preprocessing: How data become inputs, in words.

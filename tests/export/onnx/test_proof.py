@@ -10,8 +10,9 @@ import pytest
 from onnx import ModelProto
 
 from tests.builders import constant, model, op, random_array, value
-from tests.export.onnx.files import clean, reshaped, run
+from tests.export.onnx.files import BATCH, clean, reshaped, run
 from trtdeploy.core.errors import CheckFailedError
+from trtdeploy.export.request import ProofOptions
 from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.saving import save_model
 
@@ -52,6 +53,29 @@ def test_a_batch_that_the_source_takes_stays_as_it_is(
     x = random_array(*shape)
     expected = run(tmp_path / "source.onnx", x=x)["y"]
     np.testing.assert_array_equal(run(result.path, x=x)["y"], expected)
+
+
+def mixing(share: float) -> ModelProto:
+    """Make ``y = x + share * (x - mean over the batch)``: of one sample alone, ``x`` itself."""
+    nodes = [
+        op("ReduceMean", "x", "m", axes=[0], keepdims=1),
+        op("Sub", "x m", "d"),
+        op("Mul", "d share", "e"),
+        op("Add", "x e", "y"),
+    ]
+    return model(nodes, [value("x", (1, 64))], [value("y", (1, 64))], [constant("share", share)])
+
+
+@pytest.mark.parametrize("times", [3, 8, 100])
+def test_samples_mixed_by_little_more_than_the_tolerance_are_refused(
+    tmp_path: Path, times: float
+) -> None:
+    rtol = 1e-3
+    with pytest.raises(CheckFailedError, match="samples of a batch influence each other") as caught:
+        clean(mixing(times * rtol), tmp_path, dynamic=BATCH, proof=ProofOptions(rtol=rtol))
+    error = float(caught.value.message.rpartition("error of ")[2].rstrip(")"))
+    assert rtol < error < times * rtol
+    assert clean(mixing(rtol / 10), tmp_path, dynamic=BATCH).proof.batch_independent
 
 
 def branching(condition: str, *nodes: onnx.NodeProto) -> ModelProto:

@@ -7,11 +7,9 @@ from typing import Any
 from trtdeploy.core.errors import UsageError
 from trtdeploy.core.names import suggest_name
 from trtdeploy.export.arguments import parse_settings
-from trtdeploy.export.framework_import import explain_failed_build, import_framework
-from trtdeploy.export.pytorch.image_example import make_image_source
-from trtdeploy.export.pytorch.quiet import quiet_frameworks
+from trtdeploy.export.framework_import import import_framework
+from trtdeploy.export.pytorch.image_example import build_image_model, make_image_source
 from trtdeploy.export.pytorch.source import TorchSource
-from trtdeploy.export.pytorch.weights import load_weights
 from trtdeploy.export.request import ExportRequest
 
 
@@ -25,23 +23,17 @@ def load_source(request: ExportRequest, name: str) -> TorchSource:
     timm: Any = import_framework("timm", needed_for="timm models", install="pip install timm")
     if not timm.is_model(name.partition(".")[0]):
         raise UsageError(f"timm has no model {name!r}", hint=suggest_name(name, timm.list_models()))
-    trained = request.download and request.weights is None
+
+    def build(trained: bool, settings: dict[str, object]) -> Any:
+        return timm.create_model(name, pretrained=trained, **settings)
+
+    model, notes = build_image_model(request, "timm", name, build)
     settings = parse_settings(request.config)
-    with quiet_frameworks():
-        try:
-            model = timm.create_model(name, pretrained=trained, **settings)
-        except Exception as error:
-            label = f"timm:{name} with {settings}" if settings else f"timm:{name}"
-            raise explain_failed_build(label, error, downloads=trained) from error
-    notes = load_weights(model, request.weights) if request.weights else []
     channels, height, _ = model.default_cfg.get("input_size", (3, 224, 224))
     size, given = settings.get("img_size"), settings.get("in_chans")
-    source = make_image_source(
+    return make_image_source(
         model,
         size if isinstance(size, int) else height,
+        notes,
         channels=given if isinstance(given, int) else channels,
-        has_weights=trained or request.weights is not None,
-        label=name,
     )
-    source.notes += notes
-    return source

@@ -6,12 +6,9 @@ from typing import Any
 
 from trtdeploy.core.errors import UsageError
 from trtdeploy.core.names import suggest_name
-from trtdeploy.export.arguments import parse_settings
-from trtdeploy.export.framework_import import explain_failed_build, import_framework
-from trtdeploy.export.pytorch.image_example import make_image_source
-from trtdeploy.export.pytorch.quiet import quiet_frameworks
+from trtdeploy.export.framework_import import import_framework
+from trtdeploy.export.pytorch.image_example import build_image_model, make_image_source
 from trtdeploy.export.pytorch.source import TorchSource
-from trtdeploy.export.pytorch.weights import load_weights
 from trtdeploy.export.request import ExportRequest
 
 _USUAL_SIZE = 224
@@ -31,24 +28,13 @@ def load_source(request: ExportRequest, name: str) -> TorchSource:
         raise UsageError(
             f"torchvision has no model {name!r}", hint=suggest_name(name, models.list_models())
         )
-    trained = request.download and request.weights is None
-    settings = parse_settings(request.config)
-    with quiet_frameworks():
-        try:
-            model = models.get_model(
-                name,
-                **{"weights": "DEFAULT" if trained else None, **_no_backbone(name)},
-                **settings,
-            )
-        except Exception as error:
-            label = f"torchvision:{name} with {settings}" if settings else f"torchvision:{name}"
-            raise explain_failed_build(label, error, downloads=trained) from error
-    notes = load_weights(model, request.weights) if request.weights else []
-    source = make_image_source(
-        model, _USUAL_SIZE, has_weights=trained or request.weights is not None, label=name
-    )
-    source.notes += notes
-    return source
+
+    def build(trained: bool, settings: dict[str, object]) -> Any:
+        weights = "DEFAULT" if trained else None
+        return models.get_model(name, weights=weights, **_no_backbone(name), **settings)
+
+    model, notes = build_image_model(request, "torchvision", name, build)
+    return make_image_source(model, _USUAL_SIZE, notes)
 
 
 def _no_backbone(name: str) -> dict[str, None]:

@@ -33,7 +33,7 @@ class FreeBatchPass:
     could not be repaired is as before; the pre-flight names it.
 
     Args:
-        batch: Where the batch is.
+        batch: The one to free, with the size that the file was exported with.
         sizes: Sizes of the other dynamic axes to infer shapes with, by symbol.
     """
 
@@ -103,5 +103,5 @@ def _expand_operands(node: NodeProto, flow: BatchFlow, editor: GraphEditor) -> N
 
 
 def _has_batch_of_one(name: str, growth: Growth, flow: BatchFlow) -> bool:
-    small = flow.small_shape_of(name) if name and flow.is_constant(name) else None
+    small = flow.small.known_shape_of(name) if name and flow.is_constant(name) else None
     return small is not None and len(small) == len(growth.small) and small[growth.axis] == 1

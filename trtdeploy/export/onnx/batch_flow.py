@@ -20,13 +20,7 @@ axis that grew by it is the batch."""
 
 @dataclass(frozen=True)
 class Growth:
-    """A value that grows with the batch, at the two sizes.
-
-    Attributes:
-        small: Its shape at the batch that the file was exported with.
-        large: Its shape at the larger batch.
-        axis: The one axis that grows.
-    """
+    """A value that grows along one axis: its shapes at the exported and at the larger batch."""
 
     small: Known
     large: Known
@@ -34,12 +28,11 @@ class Growth:
 
 
 class BatchFlow:
-    """Shapes of a model at two batches.
+    """Shapes of a normalized model at two batches, the other dynamic axes having given sizes.
 
-    Args:
-        model: A normalized model.
-        batch: Where its batch is.
-        sizes: Sizes of the other dynamic axes, by symbol.
+    Attributes:
+        small: At the batch that the file was exported with.
+        large: At the larger batch.
     """
 
     def __init__(self, model: OnnxModel, batch: BatchLayout, sizes: Mapping[str, int]) -> None:
@@ -48,20 +41,12 @@ class BatchFlow:
         at = dict.fromkeys(batch.symbols, batch.exported)
         small = choose_shapes(inputs, {**sizes, **at})
         large = choose_shapes(inputs, {**sizes, **dict.fromkeys(at, batch.exported * _FACTOR)})
-        self._small = structure.infer(Sizes(small))
-        self._large = structure.infer(Sizes(large))
-
-    def small_shape_of(self, name: str) -> Known | None:
-        """Return a value's shape at the smaller batch."""
-        return self._small.known_shape_of(name)
-
-    def large_shape_of(self, name: str) -> Known | None:
-        """Return a value's shape at the larger batch."""
-        return self._large.known_shape_of(name)
+        self.small = structure.infer(Sizes(small))
+        self.large = structure.infer(Sizes(large))
 
     def growth_of(self, name: str) -> Growth | None:
         """Return how a value grows; None when it does not, or in a way that is not clear."""
-        small, large = self.small_shape_of(name), self.large_shape_of(name)
+        small, large = self.small.known_shape_of(name), self.large.known_shape_of(name)
         if small is None or large is None or len(small) != len(large):
             return None
         grown = [a for a, pair in enumerate(zip(small, large, strict=True)) if pair[0] != pair[1]]
@@ -71,8 +56,8 @@ class BatchFlow:
 
     def is_constant(self, name: str) -> bool:
         """True when a value has one known shape at both batches."""
-        small = self.small_shape_of(name)
-        return small is not None and small == self.large_shape_of(name)
+        small = self.small.known_shape_of(name)
+        return small is not None and small == self.large.known_shape_of(name)
 
 
 def list_batch_axes(before: Growth, after: Known, batch: int) -> list[int]:
@@ -86,7 +71,7 @@ def list_batch_axes(before: Growth, after: Known, batch: int) -> list[int]:
     Args:
         before: The operand; where the batch lies inside its growing axis is not known.
         after: Shape of the result at the smaller batch.
-        batch: The smaller batch.
+        batch: The smaller one, at which ``after`` holds.
     """
     outer = math.prod(before.small[: before.axis])
     widest = outer * (before.small[before.axis] // batch)

@@ -28,12 +28,7 @@ _SHOWN: Final = 20
 
 
 def check_file(model: OnnxModel, profile: str) -> CheckReport:
-    """Return what the pre-flight finds.
-
-    Args:
-        model: As loaded, or cleaned.
-        profile: Deploy profile the file is for; empty for any TensorRT.
-    """
+    """Return what the pre-flight finds for a deploy profile; an empty one is any TensorRT."""
     target = CheckTarget("tensorrt")
     if profile:
         resolved = load_deploy_profile(profile)
@@ -42,16 +37,14 @@ def check_file(model: OnnxModel, profile: str) -> CheckReport:
 
 
 def refuse_blockers(report: CheckReport, *, ignored: Collection[str] = ()) -> None:
-    """Raise when a file has blockers that cleaning does not remove.
-
-    Args:
-        report: Of the file.
-        ignored: Codes of findings that are repaired later.
+    """Raise when a file has blockers other than those ignored, which are repaired later.
 
     Raises:
         ModelFileError: It names every blocker: node, operator, cause, remedy.
     """
-    left = [f for f in report.findings if _stops(f) and f.code not in ignored]
+    others = _LEFT_TO_RECIPES.union(ignored)
+    blockers = [f for f in report.findings if f.severity is Severity.BLOCKER]
+    left = [finding for finding in blockers if finding.code not in others]
     if not left:
         return
     lines = [f"  {_describe(finding)}" for finding in left[:_SHOWN]]
@@ -68,10 +61,6 @@ def refuse_blockers(report: CheckReport, *, ignored: Collection[str] = ()) -> No
         f"{report.model} cannot be cleaned, it has {count}:\n" + "\n".join(lines),
         hint=" ".join(remedies[:3]),
     )
-
-
-def _stops(finding: Finding) -> bool:
-    return finding.severity is Severity.BLOCKER and finding.code not in _LEFT_TO_RECIPES
 
 
 def _describe(finding: Finding) -> str:

@@ -11,7 +11,7 @@ from trtdeploy.core.errors import InputError, UsageError
 from trtdeploy.core.tensors import SizeRule, TensorSpec
 from trtdeploy.export.onnx.batch import FreeBatchPass
 from trtdeploy.export.onnx.sizes import (
-    AskedAxes,
+    Axes,
     find_exported_batch,
     list_tried_sizes,
     read_asked_axes,
@@ -37,10 +37,14 @@ class CleanedModel:
 
     Attributes:
         reference: What it must agree with, when that is no longer the source itself.
+        request: What it was cleaned for.
         opset_reason: Why it has its opset.
+        axes: What the request changed about the inputs' axes.
+        example: Sizes by symbol that the source is known to work with.
         added: Dynamic axes that have one size in the source.
         batch: Where its batch is; None when it is fixed.
-        freed: Nodes were changed to let the batch through, or it is among the added axes.
+        freed: Nodes were changed to let the batch through, or it is among the added axes; samples
+            must then not influence each other.
         batch_kept: The batch was dynamic before, nobody asked for it, and nodes that mix its
             samples were left alone.
         rules: What its dynamic axes accept.
@@ -48,13 +52,33 @@ class CleanedModel:
 
     model: OnnxModel
     reference: OnnxModel | None
+    request: ExportRequest
     opset_reason: str
-    asked: AskedAxes
+    axes: Axes
+    example: Mapping[str, int]
     added: frozenset[str]
     batch: BatchLayout | None
     freed: bool
     batch_kept: bool
     rules: tuple[SizeRule, ...]
+
+    @property
+    def adds_batch(self) -> bool:
+        """Whether the source takes one batch only."""
+        return self.batch is not None and not self.added.isdisjoint(self.batch.symbols)
+
+    @property
+    def tried_batches(self) -> tuple[int, ...]:
+        """Batches to prove beside the exported one: twice as many, and those that were stated."""
+        if self.batch is None:
+            return ()
+        stated = [n for s in self.batch.symbols for n in self.request.proof.sizes.get(s, ())]
+        accepted = [rule for rule in self.rules if rule.symbol in self.batch.symbols]
+        return tuple(
+            size
+            for size in dict.fromkeys([2 * self.batch.exported, *stated])
+            if size != self.batch.exported and all(rule.accepts(size) for rule in accepted)
+        )
 
 
 def clean_model(
@@ -64,7 +88,7 @@ def clean_model(
 
     Args:
         loaded: A model without other blockers than those that cleaning removes.
-        request: Axes, opset, sizes.
+        request: Its axes, opset and sizes are followed.
         strip_training: Put nodes in training mode into their inference form.
         keep_batch: Change no node for the sake of the batch.
 
@@ -79,28 +103,27 @@ def clean_model(
         StripTrainingPass()(model)
         reference = model.copy()
     before = model.input_specs()
-    asked = read_asked_axes(request, before)
-    SetInputAxesPass(asked.axes)(model)
+    axes, example = read_asked_axes(request, before)
+    SetInputAxesPass(axes)(model)
     reason = _change_opset(model, request)
     FoldConstantsPass()(model)
     inputs = model.input_specs()
-    rules = _merge_rules(model, before, request.multiples)
-    batch, changes = find_exported_batch(inputs, asked.example, rules), len(model.changes)
+    renamed = _pair_dims(before, inputs)
+    rules = _merge_rules(read_size_rules(model), renamed, request.multiples)
+    batch, changes = find_exported_batch(inputs, example, rules), len(model.changes)
     if batch is not None and not keep_batch:
-        sizes = next(list_tried_sizes(inputs, asked.example, {}, rules))
+        sizes = next(list_tried_sizes(inputs, example, {}, rules))
         FreeBatchPass(batch, sizes)(model)
-    added = _list_added(before, inputs)
+    added = frozenset(new for old, new in renamed if isinstance(old, int))
     freed = batch is not None and (
         len(model.changes) > changes or not added.isdisjoint(batch.symbols)
     )
     DropUnreadNodesPass()(model)
     DropUnusedConstantsPass()(model)
     model.changes += declare_outputs(model, rules)
-    return CleanedModel(model, reference, reason, asked, added, batch, freed, keep_batch, rules)
-
-
-def _list_added(before: Sequence[TensorSpec], after: Sequence[TensorSpec]) -> frozenset[str]:
-    return frozenset(new for old, new in _pair_dims(before, after) if isinstance(old, int))
+    return CleanedModel(
+        model, reference, request, reason, axes, example, added, batch, freed, keep_batch, rules
+    )
 
 
 def _pair_dims(
@@ -119,10 +142,6 @@ def _has_repeated_names(model: OnnxModel) -> bool:
     """True for a file that ONNX Runtime refuses, and that is the same network with other names."""
     names = [node.name for node in walk_nodes(model.graph) if node.name]
     return len(set(names)) < len(names)
-
-
-def _list_symbols(inputs: Sequence[TensorSpec]) -> frozenset[str]:
-    return frozenset(dim for spec in inputs for dim in spec.shape or () if isinstance(dim, str))
 
 
 def _change_opset(model: OnnxModel, request: ExportRequest) -> str:
@@ -150,20 +169,21 @@ def _change_opset(model: OnnxModel, request: ExportRequest) -> str:
 
 
 def _merge_rules(
-    model: OnnxModel, before: Sequence[TensorSpec], multiples: Mapping[str, int]
+    recorded: Sequence[SizeRule],
+    renamed: Sequence[tuple[int | str, str]],
+    multiples: Mapping[str, int],
 ) -> tuple[SizeRule, ...]:
     """Return what the file says, under the names that its symbols have now, and what was stated."""
-    inputs = model.input_specs()
-    symbols = _list_symbols(inputs)
+    symbols = {new for _, new in renamed}
     for symbol in multiples:
         if symbol not in symbols:
             raise UsageError(
                 f"there is no dynamic axis {symbol!r} to be a multiple of {multiples[symbol]}",
                 hint=f"Dynamic axes: {', '.join(sorted(symbols)) or 'none'}.",
             )
-    known = {rule.symbol: rule for rule in read_size_rules(model)}
+    known = {rule.symbol: rule for rule in recorded}
     rules: dict[str, SizeRule] = {}
-    for old, new in _pair_dims(before, inputs):
+    for old, new in renamed:
         if old in known:
             rules[new] = _join_rules(rules.get(new, SizeRule(new)), known[str(old)])
     for symbol, step in multiples.items():

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from trtdeploy.backends.onnxruntime.session import OnnxRuntimeSession
-from trtdeploy.config.batch_layout import BatchLayout
 from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import (
     CheckFailedError,
@@ -19,13 +18,13 @@ from trtdeploy.core.errors import (
     FeedError,
     InputError,
 )
-from trtdeploy.core.tensors import SizeRule, TensorSpec, format_shape
+from trtdeploy.core.tensors import TensorSpec, format_shape
+from trtdeploy.export.onnx.cleaning import CleanedModel
 from trtdeploy.export.onnx.sizes import choose_shapes, list_tried_sizes
 from trtdeploy.export.proof import FileProof, ProofSample, Reference
-from trtdeploy.export.request import InputSpec, ProofOptions
+from trtdeploy.export.request import InputSpec
 from trtdeploy.export.result import ExportProof
 from trtdeploy.graph.index import ModelIndex, build_index
-from trtdeploy.graph.model import OnnxModel
 from trtdeploy.graph.numpy_types import to_numpy_dtype
 from trtdeploy.samples.synthetic.making import make_synthetic_feeds
 
@@ -34,72 +33,24 @@ _MOST_BYTES = 1 << 32
 """Of one input: more than any engine is fed, and less than fills the memory."""
 
 
-@dataclass(frozen=True)
-class ProofPlan:
-    """What a proof needs to know.
-
-    Attributes:
-        inputs: Ranges of made-up values, where the user gave some.
-        example: Sizes by symbol that the old file is known to work with.
-        added: Symbols that have one size in the old file.
-        batch: Where the batch is; None when it is fixed.
-        freed: The batch was made free, so samples must not influence each other.
-        rules: What is known about sizes.
-    """
-
-    options: ProofOptions
-    inputs: tuple[InputSpec, ...]
-    example: Mapping[str, int]
-    added: frozenset[str]
-    batch: BatchLayout | None
-    freed: bool
-    rules: tuple[SizeRule, ...]
-
-    @property
-    def adds_batch(self) -> bool:
-        """Whether the old file takes one batch only."""
-        return self.batch is not None and not self.added.isdisjoint(self.batch.symbols)
-
-    @property
-    def batches(self) -> tuple[int, ...]:
-        """Batches to try beside the exported one: twice as many, and those that were stated."""
-        if self.batch is None:
-            return ()
-        stated = [size for s in self.batch.symbols for size in self.options.sizes.get(s, ())]
-        accepted = [rule for rule in self.rules if rule.symbol in self.batch.symbols]
-        return tuple(
-            size
-            for size in dict.fromkeys([2 * self.batch.exported, *stated])
-            if size != self.batch.exported and all(rule.accepts(size) for rule in accepted)
-        )
-
-
 class FeedSource:
-    """Makes inputs up.
+    """Makes inputs up that a cleaned model and its source take."""
 
-    Args:
-        model: The model to feed.
-        plan: What the proof needs to know.
-    """
-
-    def __init__(self, model: OnnxModel, plan: ProofPlan) -> None:
-        self._index = build_index(model)
-        self._inputs = model.input_specs()
-        self._plan = plan
-        given = {item.name for item in plan.inputs if item.low is not None}
+    def __init__(self, cleaned: CleanedModel) -> None:
+        self._index = build_index(cleaned.model)
+        self._inputs = cleaned.model.input_specs()
+        self._cleaned = cleaned
+        given = {item.name for item in cleaned.request.inputs if item.low is not None}
         symbols = {dim for spec in self._inputs for dim in spec.shape or ()}
         self._conditions = find_conditions(self._index) - given - symbols
 
     def list_sizes(self, batch: int | None = None) -> list[dict[str, int]]:
-        """Return sizes by symbol to try, the likeliest first; the batch is the exported one.
-
-        Args:
-            batch: Another batch.
-        """
-        plan = self._plan
-        size = plan.batch.exported if plan.batch and batch is None else batch
-        batches = dict.fromkeys(plan.batch.symbols, size or 1) if plan.batch else {}
-        listed = list_tried_sizes(self._inputs, plan.example, plan.options.sizes, plan.rules)
+        """Return sizes by symbol to try, the likeliest first; None takes the exported batch."""
+        known, layout = self._cleaned, self._cleaned.batch
+        size = layout.exported if layout and batch is None else batch
+        batches = dict.fromkeys(layout.symbols, size or 1) if layout else {}
+        stated = known.request.proof.sizes
+        listed = list_tried_sizes(self._inputs, known.example, stated, known.rules)
         return [{**sizes, **batches} for sizes in listed]
 
     def list_decisions(self) -> list[dict[str, int]]:
@@ -119,9 +70,10 @@ class FeedSource:
         shapes = choose_shapes(self._inputs, sizes)
         for spec in self._inputs:
             _refuse_huge(spec, shapes[spec.name])
-        seed = self._plan.options.seed
+        request = self._cleaned.request
+        seed = request.proof.seed
         feeds = dict(make_synthetic_feeds(self._index, shapes, seed=seed).feeds)
-        for number, item in enumerate(self._plan.inputs):
+        for number, item in enumerate(request.inputs):
             if item.low is not None and item.name in feeds:
                 feeds[item.name] = _draw(item, feeds[item.name], seed + number)
         for name in self._conditions & sizes.keys():
@@ -146,16 +98,8 @@ def _refuse_huge(spec: TensorSpec, shape: tuple[int, ...]) -> None:
         )
 
 
-def prove_cleaned(
-    old: Path, new: Path, model: OnnxModel, plan: ProofPlan
-) -> tuple[ExportProof, list[str]]:
-    """Run both files on the same inputs, one file after the other.
-
-    Args:
-        old: The file as it was.
-        new: The cleaned file.
-        model: What ``new`` holds, to make inputs up for.
-        plan: What to run.
+def prove_cleaned(old: Path, new: Path, cleaned: CleanedModel) -> tuple[ExportProof, list[str]]:
+    """Run the old and the new file on the same inputs, one file after the other.
 
     Returns:
         The proof, and what the user should know beside it.
@@ -165,37 +109,39 @@ def prove_cleaned(
         InputError: The old file runs at none of the sizes that were tried.
         CompileError: ONNX Runtime refuses a file.
     """
-    source = FeedSource(model, plan)
-    device, samples, more = run_old_file(old, source, () if plan.adds_batch else plan.batches)
+    source = FeedSource(cleaned)
+    batches = () if cleaned.adds_batch else cleaned.tried_batches
+    device, samples, more = _run_old_file(old, source, batches)
     known = samples[0].sizes
     reference = Reference(
         device,
-        is_mixing_wrong=plan.freed,
+        is_mixing_wrong=cleaned.freed,
+        batch_margin=1,
         failure_hint="Something inside still has the sizes of the example; export it again from "
         "its source.",
         difference_hint="Nothing was written. 'trtdeploy check' on the source names what is risky "
         "in it.",
     )
     with OnnxRuntimeSession(new, optimize=False, quiet=True) as session:
-        proof = FileProof(session, reference, plan.options.rtol)
-        required = samples if plan.freed else [*samples, *more]
+        proof = FileProof(session, reference, cleaned.request.proof.rtol)
+        required = samples if cleaned.freed else [*samples, *more]
         points = [proof.compare(sample) for sample in required]
         notes = [
             f"the source gives other results at {sample}: it mixes the samples of a batch, which "
             "this file does not"
             for sample in more
-            if plan.freed and not proof.agrees(sample)
+            if cleaned.freed and not proof.agrees(sample)
         ]
-        _run_added_sizes(proof, source, plan, known)
-        independent = _check_batch(proof, source, plan, known)
+        _run_added_sizes(proof, source, cleaned, known)
+        independent = _check_batch(proof, source, cleaned, known)
     return ExportProof("proven", device, tuple(points), independent), notes
 
 
 def _run_added_sizes(
-    proof: FileProof, source: FeedSource, plan: ProofPlan, known: Mapping[str, int]
+    proof: FileProof, source: FeedSource, cleaned: CleanedModel, known: Mapping[str, int]
 ) -> None:
     """Run where the old file could not go: added axes at other sizes."""
-    added = plan.added.difference(plan.batch.symbols if plan.batch else ())
+    added = cleaned.added.difference(cleaned.batch.symbols if cleaned.batch else ())
     reasons = []
     for sizes in source.list_sizes():
         changed = {symbol: sizes[symbol] for symbol in added}
@@ -218,10 +164,10 @@ def _run_added_sizes(
 
 
 def _check_batch(
-    proof: FileProof, source: FeedSource, plan: ProofPlan, known: Mapping[str, int]
+    proof: FileProof, source: FeedSource, cleaned: CleanedModel, known: Mapping[str, int]
 ) -> bool | None:
     """Tell whether the largest batch that is tried gives what its parts give."""
-    batch, largest = plan.batch, max(plan.batches, default=0)
+    batch, largest = cleaned.batch, max(cleaned.tried_batches, default=0)
     if batch is None or largest < batch.exported:
         return None
     size = largest // batch.exported * batch.exported
@@ -229,24 +175,16 @@ def _check_batch(
     return proof.check_batch(replace(whole, expected=proof.run(whole)), batch)
 
 
-def run_old_file(
-    path: Path, source: FeedSource, batches: Sequence[int] = ()
+def _run_old_file(
+    path: Path, source: FeedSource, batches: Sequence[int]
 ) -> tuple[str, list[ProofSample], list[ProofSample]]:
     """Return what ran the file, and its outputs at the first sizes that it runs at.
 
     The session is closed again: a model of gigabytes is then in memory once, not twice.
 
-    Args:
-        path: The file.
-        source: Of its inputs.
-        batches: Further batches to run it at, where it takes them.
-
     Returns:
-        The device; outputs at the exported batch, at least one; outputs at further batches.
-
-    Raises:
-        InputError: It runs at none of the sizes.
-        CompileError: ONNX Runtime refuses the file.
+        The device; outputs at the exported batch, at least one; outputs at the further batches
+        that it takes.
     """
     with OnnxRuntimeSession(path, optimize=False, quiet=True) as session:
         found, tried = _run_at(session, source, source.list_sizes(), _MOST_POINTS)

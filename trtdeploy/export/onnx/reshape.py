@@ -18,10 +18,7 @@ from trtdeploy.graph.naming import NameSource
 
 
 class GraphEditor:
-    """Writes the main graph anew, node by node.
-
-    Args:
-        model: The model; its nodes are replaced by ``finish``.
+    """Writes the main graph of a model anew, node by node; ``finish`` puts it in place.
 
     Attributes:
         repairs: How many changes were recorded.
@@ -92,22 +89,15 @@ class _FixedReshape:
     axis: int
 
     @property
-    def wanted(self) -> Known:
-        """Shape of the result at the larger batch."""
-        return grow(self.after, self.axis)
-
-    @property
     def copies_zero(self) -> bool:
         """True when a 0 in the target takes over the operand's size."""
         return not integer_of(self.node, "allowzero", 0)
 
 
 class ReshapeRepair:
-    """Repairs Reshapes of one model.
+    """Repairs Reshapes of the main graph of one model.
 
     Args:
-        model: The model.
-        scope: Its main graph.
         batch: The batch that it was exported with.
         sizes_vary: Other axes than the batch are dynamic.
     """
@@ -121,7 +111,7 @@ class ReshapeRepair:
     def apply(self, node: NodeProto, flow: BatchFlow, editor: GraphEditor) -> None:
         """Repair ``node`` when it needs that; new nodes come before it."""
         before = flow.growth_of(node.input[0])
-        after = flow.small_shape_of(node.output[0])
+        after = flow.small.known_shape_of(node.output[0])
         if before is None or not after:
             return
         target = read_constant(self._model, self._scope, node.input[1])
@@ -135,7 +125,7 @@ class ReshapeRepair:
             return
         fixed = _FixedReshape(node, before, after, axes[0])
         if sizes is None:
-            found = flow.large_shape_of(node.output[0])
+            found = flow.large.known_shape_of(node.output[0])
             if found is not None and found not in [grow(after, axis) for axis in axes]:
                 _scale_target(fixed, editor)
             return
@@ -156,8 +146,9 @@ class ReshapeRepair:
         return any(flow.is_constant(product.input[1]) for product in products)
 
     def _repair_constant(self, fixed: _FixedReshape, sizes: list[int], editor: GraphEditor) -> None:
-        new = self._rewrite(sizes, fixed)
-        if new is None or not _fits(new, fixed):
+        new, larger = self._rewrite(sizes, fixed), fixed.before.large
+        wanted = grow(fixed.after, fixed.axis)
+        if new is None or apply_target(new, larger, copies_zero=fixed.copies_zero) != wanted:
             _scale_target(fixed, editor)
             return
         fixed.node.input[1] = editor.add_constant(new, f"{fixed.node.input[1]}_free")
@@ -180,10 +171,6 @@ class ReshapeRepair:
         return new
 
 
-def _fits(target: list[int], fixed: _FixedReshape) -> bool:
-    return apply_target(target, fixed.before.large, copies_zero=fixed.copies_zero) == fixed.wanted
-
-
 def _scale_target(fixed: _FixedReshape, editor: GraphEditor) -> None:
     """Multiply one entry of the target by how much the batch has grown."""
     times = editor.add_growth(fixed.node.input[0], fixed.before)
@@ -196,15 +183,10 @@ def _scale_target(fixed: _FixedReshape, editor: GraphEditor) -> None:
 
 
 def apply_target(target: Sequence[int], shape: Known, *, copies_zero: bool = True) -> Known | None:
-    """Return what a Reshape makes of ``shape`` (ONNX operator specification).
+    """Return what a Reshape makes of ``shape``; None when the elements do not fit.
 
-    Args:
-        target: Sizes; -1 takes what is left.
-        shape: Of the operand.
-        copies_zero: A 0 takes over the operand's size.
-
-    Returns:
-        None when the elements do not fit.
+    A -1 in the target takes what is left; a 0 takes over the operand's size where ``copies_zero``
+    (ONNX operator specification).
     """
     sizes = [
         shape[axis] if size == 0 and copies_zero and axis < len(shape) else size

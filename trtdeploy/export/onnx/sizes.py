@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from trtdeploy.config.axis_roles import DynamicAxis, find_default, find_dynamic_axes
 from trtdeploy.config.batch_layout import BatchLayout, find_batch, find_free_batch
@@ -25,24 +25,20 @@ _TRIED: Mapping[str, tuple[int, ...]] = {
 """Sizes of dynamic axes to prove a file at, small ones first: most models take one of them."""
 
 
-@dataclass(frozen=True)
-class AskedAxes:
-    """What a request makes of the inputs' axes.
-
-    Attributes:
-        axes: New symbol or size by axis by input; only what differs from the file.
-        example: Size by symbol that the request or the file itself gave.
-    """
-
-    axes: Mapping[str, Mapping[int, int | str]]
-    example: Mapping[str, int]
+Axes = Mapping[str, Mapping[int, int | str]]
+"""New symbol or size by axis by input; only what differs from the file."""
 
 
-def read_asked_axes(request: ExportRequest, inputs: Sequence[TensorSpec]) -> AskedAxes:
+def read_asked_axes(
+    request: ExportRequest, inputs: Sequence[TensorSpec]
+) -> tuple[Axes, Mapping[str, int]]:
     """Return what ``--dynamic`` and ``--input`` ask of a file's inputs.
 
     A named axis becomes dynamic. Axes that ``--dynamic`` does not name get the size that
     ``--input`` gives them, or stay as the file declares them.
+
+    Returns:
+        The axes, and the size by symbol that the request or the file itself gave.
 
     Raises:
         UsageError: There is no such input or axis, a shape does not fit, or every axis was to be
@@ -72,7 +68,7 @@ def read_asked_axes(request: ExportRequest, inputs: Sequence[TensorSpec]) -> Ask
                         f"input {spec.name!r} axis {axis} ({dim}) is to be fixed, and has no size",
                         hint=f"Give it: --input {spec.name}:{spec.dtype.label}:SHAPE",
                     )
-    return AskedAxes(axes, example)
+    return axes, example
 
 
 def _remember(example: dict[str, int], symbol: str, size: int | None) -> None:
@@ -149,7 +145,7 @@ def list_tried_sizes(
     """Yield sizes by symbol to run a file at, the likeliest first; the batch is left out.
 
     Args:
-        inputs: Of the file.
+        inputs: Their symbols get sizes.
         example: Sizes that are known to work.
         given: Sizes the user wants tried.
         rules: What the file says about its sizes.

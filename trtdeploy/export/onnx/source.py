@@ -16,7 +16,6 @@ from trtdeploy.export.onnx.blockers import REPAIRED, TRAINING, check_file, refus
 from trtdeploy.export.onnx.cleaning import CleanedModel, clean_model
 from trtdeploy.export.onnx.reference import (
     FeedSource,
-    ProofPlan,
     find_conditions,
     prove_cleaned,
     runs_at_batch,
@@ -38,10 +37,6 @@ def clean_onnx(
     request: ExportRequest, progress: ProgressCallback = ignore_progress
 ) -> ExportResult:
     """Write a cleaned copy of the ONNX file ``request.source``; the file itself is not touched.
-
-    Args:
-        request: What to make of it.
-        progress: Called as steps start and end.
 
     Raises:
         ModelFileError: The file cannot be read, or has blockers that cleaning does not remove.
@@ -67,9 +62,9 @@ def clean_onnx(
         step.detail = f"opset {model.opset}, {len(model.graph.node)} nodes"
     with open_output_file(request.output) as path, steps.run("prove") as step:
         save_model(model, path)
-        proof, notes = _prove(cleaned, request, path)
+        proof, notes = _prove(cleaned, path)
         step.detail = proof.status
-    return _describe_result(cleaned, request, proof, notes)
+    return _describe_result(cleaned, proof, notes)
 
 
 def _clean(loaded: OnnxModel, request: ExportRequest, *, strip_training: bool) -> CleanedModel:
@@ -82,22 +77,20 @@ def _clean(loaded: OnnxModel, request: ExportRequest, *, strip_training: bool) -
         request.proof.sizes,
     )
     batch = cleaned.batch
-    plan = _plan_proof(cleaned, request)
-    if batch is None or not cleaned.freed or plan.adds_batch:
+    if batch is None or not cleaned.freed or cleaned.adds_batch:
         return cleaned
-    if any(axis in cleaned.asked.axes.get(name, {}) for name, axis in batch.inputs.items()):
+    if any(axis in cleaned.axes.get(name, {}) for name, axis in batch.inputs.items()):
         return cleaned
-    with _open_reference(cleaned, request) as reference:
-        source = FeedSource(cleaned.model, plan)
-        if plan.batches and not any(runs_at_batch(reference, source, b) for b in plan.batches):
+    batches = cleaned.tried_batches
+    with _open_reference(cleaned) as reference:
+        source = FeedSource(cleaned)
+        if batches and not any(runs_at_batch(reference, source, batch) for batch in batches):
             return cleaned
     return clean_model(loaded, request, strip_training=strip_training, keep_batch=True)
 
 
-def _describe_result(
-    cleaned: CleanedModel, request: ExportRequest, proof: ExportProof, notes: list[str]
-) -> ExportResult:
-    model = cleaned.model
+def _describe_result(cleaned: CleanedModel, proof: ExportProof, notes: list[str]) -> ExportResult:
+    model, request = cleaned.model, cleaned.request
     return ExportResult(
         path=request.output,
         source=request.source,
@@ -134,23 +127,11 @@ def _refuse_overwriting(model: OnnxModel, output: Path) -> None:
             )
 
 
-def _plan_proof(cleaned: CleanedModel, request: ExportRequest) -> ProofPlan:
-    return ProofPlan(
-        options=request.proof,
-        inputs=request.inputs,
-        example=cleaned.asked.example,
-        added=cleaned.added,
-        batch=cleaned.batch,
-        freed=cleaned.freed,
-        rules=cleaned.rules,
-    )
-
-
 @contextmanager
-def _open_reference(cleaned: CleanedModel, request: ExportRequest) -> Iterator[Path]:
+def _open_reference(cleaned: CleanedModel) -> Iterator[Path]:
     """Give the file that the cleaned one must agree with."""
     if cleaned.reference is None:
-        yield Path(request.source)
+        yield Path(cleaned.request.source)
         return
     with tempfile.TemporaryDirectory(prefix="trtdeploy-export-") as folder:
         reference = Path(folder) / "reference.onnx"
@@ -158,13 +139,11 @@ def _open_reference(cleaned: CleanedModel, request: ExportRequest) -> Iterator[P
         yield reference
 
 
-def _prove(
-    cleaned: CleanedModel, request: ExportRequest, path: Path
-) -> tuple[ExportProof, list[str]]:
-    if not request.proof.enabled:
+def _prove(cleaned: CleanedModel, path: Path) -> tuple[ExportProof, list[str]]:
+    if not cleaned.request.proof.enabled:
         return ExportProof("skipped", reason="not asked for"), []
-    with _open_reference(cleaned, request) as reference:
-        return prove_cleaned(reference, path, cleaned.model, _plan_proof(cleaned, request))
+    with _open_reference(cleaned) as reference:
+        return prove_cleaned(reference, path, cleaned)
 
 
 def _describe_notes(cleaned: CleanedModel, proof: ExportProof) -> tuple[str, ...]:

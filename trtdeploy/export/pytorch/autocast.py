@@ -24,11 +24,7 @@ _Autocast = torch.amp.autocast_mode.autocast
 @contextlib.contextmanager
 def ignore_autocast() -> Iterator[None]:
     """Make autocast blocks in the model's code compute in FP32."""
-
-    def leave(self: Any, *_error: Any) -> bool:
-        return False
-
-    with _replace(lambda self: self, leave):
+    with _replace_enter(lambda self: self):
         yield
 
 
@@ -58,16 +54,12 @@ def remember_autocast() -> Iterator[None]:
         _Autocast.__init__ = initialize
 
 
-def find_fp32_regions(flat: torch.nn.Module, run: Callable[[], object]) -> list[Fp32Region]:
+def find_fp32_regions(flat: torch.nn.Module, run_example: Callable[[], object]) -> list[Fp32Region]:
     """Return the code around which the author turned autocast off.
 
     That is a ``with torch.autocast(..., enabled=False)`` block, or the call of a function under
     ``torch.amp.custom_fwd(cast_inputs=torch.float32)``. The model is run once as under autocast for
     CUDA, which changes nothing on a CPU but makes ``custom_fwd`` act.
-
-    Args:
-        flat: A ``FlatModule``.
-        run: Runs it on its example.
     """
     found: dict[CodePlace, None] = {}
 
@@ -77,11 +69,8 @@ def find_fp32_regions(flat: torch.nn.Module, run: Callable[[], object]) -> list[
             found[place] = None
         return self
 
-    def leave(self: Any, *_error: Any) -> bool:
-        return False
-
-    with remember_autocast(), _replace(enter, leave), _as_under_autocast():
-        run()
+    with remember_autocast(), _replace_enter(enter), _as_under_autocast():
+        run_example()
     regions = [find_region(place.module, place.file, place.line) for place in found]
     return list(dict.fromkeys(regions))
 
@@ -98,9 +87,9 @@ def find_program_regions(program: torch.export.ExportedProgram) -> list[Fp32Regi
 
 
 @contextlib.contextmanager
-def _replace(enter: Callable[[Any], Any], leave: Callable[..., bool]) -> Iterator[None]:
+def _replace_enter(enter: Callable[[Any], Any]) -> Iterator[None]:
     before = (_Autocast.__enter__, _Autocast.__exit__)
-    _Autocast.__enter__, _Autocast.__exit__ = enter, leave
+    _Autocast.__enter__, _Autocast.__exit__ = enter, lambda *_: False
     try:
         yield
     finally:

@@ -8,33 +8,28 @@ from dataclasses import dataclass, field
 import torch
 
 from trtdeploy.config.axis_roles import find_role_by_position
-from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import InputError, UsageError
 from trtdeploy.core.names import suggest_name
-from trtdeploy.core.tensors import SizeRule, TensorSpec
-from trtdeploy.export.pytorch.example import DTYPES, make_feeds
+from trtdeploy.core.tensors import SizeRule
+from trtdeploy.export.pytorch.example import describe_tensor, make_feeds
 from trtdeploy.export.pytorch.failure import FixedSizesError
 from trtdeploy.export.pytorch.flat_module import FlatModule
-from trtdeploy.export.pytorch.program import read_program_axes
+from trtdeploy.export.pytorch.program import Axes, read_program_axes
 from trtdeploy.export.pytorch.size_search import SizeSearch, example_sizes, shapes_at
 from trtdeploy.export.pytorch.source import TorchSource
 from trtdeploy.export.pytorch.structure import rebuild
 from trtdeploy.export.request import ExportRequest
 
-Axes = dict[str, dict[int, str]]
 _SMALLEST = 2
 """``torch.export`` takes a size of 1 for a constant."""
 
 
 @dataclass
 class DecidedAxes:
-    """What varies.
+    """What varies: a symbol by axis by input, and the sizes it accepts.
 
     Attributes:
-        dynamic: Symbol by axis by input.
         given: Size of each symbol in the user's own example.
-        rules: What sizes each symbol accepts.
-        notes: What the user should know.
     """
 
     dynamic: Axes
@@ -97,7 +92,7 @@ def _choose_axes(
     first: dict[str, int] = {}
     for name, tensor in tensors.items():
         axes[name] = {}
-        for axis, symbol in (known[name] if name in known else guess_axes(name, tensor)).items():
+        for axis, symbol in (known[name] if name in known else _guess_axes(name, tensor)).items():
             size = int(tensor.shape[axis]) if axis < tensor.dim() else None
             if size is None or (size == 1 != first.get(symbol, 1)):
                 continue
@@ -106,16 +101,11 @@ def _choose_axes(
     return axes
 
 
-def guess_axes(name: str, tensor: torch.Tensor) -> dict[int, str]:
+def _guess_axes(name: str, tensor: torch.Tensor) -> dict[int, str]:
     """Return symbols by common layouts: the batch first, NCHW images, token ids."""
-    dtype = DTYPES.get(tensor.dtype, DType.UNDEFINED)
-    spec = TensorSpec(name, dtype, tuple(tensor.shape))
+    spec = describe_tensor(name, tensor)
     roles = {axis: find_role_by_position(spec, axis) for axis in range(tensor.dim())}
     return {axis: role for axis, role in roles.items() if role}
-
-
-def _copy(axes: Mapping[str, Mapping[int, str]]) -> Axes:
-    return {name: dict(symbols) for name, symbols in axes.items()}
 
 
 def _check_asked(
@@ -144,7 +134,7 @@ def _check_asked(
                     f"{axis}; the same symbol means the same size",
                     hint="Use two symbols, or example inputs of the same size.",
                 )
-    return _copy(asked)
+    return {name: dict(axes) for name, axes in asked.items()}
 
 
 def _check_multiples(multiples: Mapping[str, int], sizes: Mapping[str, int]) -> None:
@@ -206,7 +196,7 @@ def require_several_sizes(rules: Iterable[SizeRule]) -> None:
     """Refuse rules that leave a symbol one size.
 
     Raises:
-        FixedSizesError: Names them.
+        FixedSizesError: A symbol could take its smallest size alone.
     """
     single = {
         rule.symbol: f"the model takes size {rule.nearest(1)} alone"

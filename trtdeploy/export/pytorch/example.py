@@ -12,16 +12,23 @@ from trtdeploy.core.arrays import Array
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import UsageError
 from trtdeploy.core.names import suggest_name
+from trtdeploy.core.tensors import TensorSpec
+from trtdeploy.export.arguments import INPUT_DTYPES
 from trtdeploy.export.pytorch.source import TorchSource, ValueMaker, list_parameters
 from trtdeploy.export.request import InputSpec
 
-TORCH_TYPES = {
-    DType.FLOAT32: torch.float32, DType.FLOAT64: torch.float64, DType.FLOAT16: torch.float16,
-    DType.BFLOAT16: torch.bfloat16, DType.INT8: torch.int8, DType.INT16: torch.int16,
-    DType.INT32: torch.int32, DType.INT64: torch.int64, DType.UINT8: torch.uint8,
-    DType.BOOL: torch.bool,
-}  # fmt: skip
-DTYPES = {torch_type: dtype for dtype, torch_type in TORCH_TYPES.items()}
+_TORCH_TYPES = {dtype: getattr(torch, label) for label, dtype in INPUT_DTYPES.items()}
+_DTYPES = {torch_type: dtype for dtype, torch_type in _TORCH_TYPES.items()}
+
+
+def describe_tensor(
+    name: str, tensor: torch.Tensor, symbols: Mapping[int, str] | None = None
+) -> TensorSpec:
+    """Return what a tensor looks like as an input, its axes under their symbols."""
+    shape = [size if isinstance(size, int) else str(size) for size in tensor.shape]
+    for axis, symbol in (symbols or {}).items():
+        shape[axis] = symbol
+    return TensorSpec(name, _DTYPES.get(tensor.dtype, DType.UNDEFINED), tuple(shape))
 
 
 def add_example_inputs(source: TorchSource, specs: Sequence[InputSpec], seed: int) -> None:
@@ -36,9 +43,9 @@ def add_example_inputs(source: TorchSource, specs: Sequence[InputSpec], seed: in
     rng = np.random.default_rng(seed)
     arguments: dict[str, Any] = {}
     for spec in specs:
-        source.makers[spec.name] = make_value_maker(spec)
+        source.makers[spec.name] = _make_value_maker(spec)
         array = source.makers[spec.name](rng, spec.shape)
-        tensor = torch.from_numpy(np.asarray(array)).to(TORCH_TYPES[spec.dtype])
+        tensor = torch.from_numpy(np.asarray(array)).to(_TORCH_TYPES[spec.dtype])
         _place(arguments, spec.name.split("."), tensor, spec.name)
     unknown = [name for name in arguments if parameters and name not in parameters]
     if unknown:
@@ -76,13 +83,13 @@ def _to_sequences(value: Any) -> Any:
     )
 
 
-def make_value_maker(spec: InputSpec) -> ValueMaker:
+def _make_value_maker(spec: InputSpec) -> ValueMaker:
     """Return what makes values of an input as ``--input`` limits them."""
 
     def make(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         if spec.dtype is DType.BOOL:
             return np.asarray(rng.integers(0, 2, shape), np.bool_)
-        if TORCH_TYPES[spec.dtype].is_floating_point:
+        if _TORCH_TYPES[spec.dtype].is_floating_point:
             if spec.low is None or spec.high is None:
                 return np.asarray(rng.standard_normal(shape), np.float32)
             return np.asarray(rng.uniform(spec.low, spec.high, shape), np.float32)
@@ -103,14 +110,14 @@ def make_feeds(
     rng = np.random.default_rng(seed)
     feeds = {}
     for name, example in source.named_tensors().items():
-        maker = source.makers.get(name) or make_value_maker(_describe(name, example))
+        maker = source.makers.get(name) or _make_value_maker(_limit_values(name, example))
         array = np.asarray(maker(rng, shapes[name]))
         feeds[name] = torch.from_numpy(array).to(example.dtype)
     return feeds
 
 
-def _describe(name: str, example: torch.Tensor) -> InputSpec:
-    dtype = DTYPES.get(example.dtype, DType.UNDEFINED)
+def _limit_values(name: str, example: torch.Tensor) -> InputSpec:
+    dtype = _DTYPES.get(example.dtype, DType.UNDEFINED)
     if dtype is DType.UNDEFINED:
         raise UsageError(f"input {name!r} is {example.dtype}, which ONNX files cannot take")
     whole = not example.is_floating_point() and dtype is not DType.BOOL and example.numel() > 0

@@ -16,9 +16,7 @@ from trtdeploy.export.file_output import open_output_file
 from trtdeploy.export.fp32_regions import find_pins
 from trtdeploy.export.output_shapes import declare_outputs
 from trtdeploy.export.proof import ProofSample
-from trtdeploy.export.pytorch.axes import (
-    require_several_sizes,
-)
+from trtdeploy.export.pytorch.axes import require_several_sizes
 from trtdeploy.export.pytorch.exporter_choice import export_graph
 from trtdeploy.export.pytorch.failure import FixedSizesError
 from trtdeploy.export.pytorch.graph_file import ExportedGraph
@@ -31,11 +29,9 @@ from trtdeploy.export.pytorch.graph_names import (
 from trtdeploy.export.pytorch.guards import tighten_rules
 from trtdeploy.export.pytorch.prepared import PreparedSource, prepare_source
 from trtdeploy.export.pytorch.proving import (
-    blame_fallback,
     choose_rtol,
     make_reference,
     make_samples,
-    name_default_axes,
     prove_samples,
 )
 from trtdeploy.export.pytorch.size_ends import fit_rules
@@ -73,8 +69,7 @@ def export_torch(source: TorchSource, request: ExportRequest, steps: StepRunner)
             samples = make_samples(prepared)
             facts = _finish_model(prepared, graph, model, samples)
             save_model(model, path)
-            with name_default_axes(prepared), blame_fallback(graph):
-                proof = prove_samples(prepared, path, samples, choose_rtol(prepared, model))
+            proof = prove_samples(prepared, graph, path, samples, choose_rtol(prepared, model))
             step.detail = _summarize(proof)
         result = _describe(prepared, graph, model, proof, facts, samples)
         write_export_facts(model, prepared.stated_rules, facts, _to_record(result))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 
@@ -26,12 +27,7 @@ _BRANCH_HINT = (
 
 
 class ConversionFailedError(Exception):
-    """ONNX has no form for an operator of the program; another exporter may know one.
-
-    Args:
-        reason: What PyTorch says.
-        place: Where the operator comes from.
-    """
+    """ONNX has no form for an operator of the program; another exporter may know one."""
 
     def __init__(self, reason: str, place: CodePlace | None) -> None:
         super().__init__(reason)
@@ -39,12 +35,7 @@ class ConversionFailedError(Exception):
 
 
 class FixedSizesError(InputError):
-    """Sizes cannot vary; those that nobody asked for are fixed instead.
-
-    Args:
-        reasons: Why, by symbol.
-        hint: What to do where they were asked for.
-    """
+    """Sizes cannot vary, with reasons by symbol; those that nobody asked for are fixed instead."""
 
     def __init__(self, reasons: Mapping[str, str], *, hint: str) -> None:
         rows = (f"{symbol!r} is asked to vary, but {why}" for symbol, why in reasons.items())
@@ -52,13 +43,10 @@ class FixedSizesError(InputError):
         self.reasons = dict(reasons)
 
 
-@dataclass(frozen=True)
-class FixedAxis:
-    """A size that was asked to vary and that the model's code fixes.
+class FixedAxis(NamedTuple):
+    """A size that was asked to vary, of the input at a position, and that the model's code fixes.
 
     Attributes:
-        position: Position of the input.
-        axis: Axis of it.
         size: The only size it has.
     """
 
@@ -92,14 +80,18 @@ def read_fixed_axes(text: str) -> list[FixedAxis]:
     ]
 
 
+def _walk_causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
 def is_data_dependent(error: BaseException) -> bool:
     """Tell whether the model's code looks at values to decide what to compute."""
-    link: BaseException | None = error
-    while link is not None:
-        if type(link).__name__ in _DATA_DEPENDENT or "data-dependent" in str(link)[:2000]:
-            return True
-        link = link.__cause__
-    return False
+    return any(
+        type(link).__name__ in _DATA_DEPENDENT or "data-dependent" in str(link)[:2000]
+        for link in _walk_causes(error)
+    )
 
 
 def explain_data_dependence(error: BaseException, model: torch.nn.Module) -> TrtdeployError:
@@ -163,13 +155,11 @@ def find_place_of_conversion(error: BaseException) -> CodePlace | None:
     PyTorch names it in texts only, and as it is called after decomposition: ``linalg_eig`` for
     ``linalg_eigvals``. The frames that failed hold it as a node.
     """
-    link: BaseException | None = error
-    while link is not None:
+    for link in _walk_causes(error):
         for frame, _ in traceback.walk_tb(link.__traceback__):
             node = frame.f_locals.get("node")
             if isinstance(node, torch.fx.Node) and node.op == "call_function":
                 return place_of_node(node)
-        link = link.__cause__
     return None
 
 
@@ -188,8 +178,7 @@ def explain_export_failure(
 
 def shorten(error: BaseException) -> str:
     """Return the innermost cause in one line."""
-    while error.__cause__ is not None:
-        error = error.__cause__
+    *_, error = _walk_causes(error)
     text = " ".join(line.strip() for line in str(error).splitlines()[:4] if line.strip())
     if isinstance(error, ConversionFailedError):
         return text

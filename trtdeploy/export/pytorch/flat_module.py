@@ -56,7 +56,7 @@ class FlatModule(torch.nn.Module):  # type: ignore[misc]  # torch is not followe
         if not named:
             raise UsageError("the model returns no tensor", hint="Export a model that does.")
         paths = [path for path, _ in named]
-        self._last.names = name_outputs(paths, self._input_names)
+        self._last.names = _name_outputs(paths, self._input_names)
         self._last.notes = _note_outputs(result, paths, self._last.names)
         for name, (_, tensor) in zip(self._last.names, named, strict=True):
             if tensor.is_complex():
@@ -102,11 +102,7 @@ class FlatModule(torch.nn.Module):  # type: ignore[misc]  # torch is not followe
         return results
 
     def run(self, feeds: Mapping[str, torch.Tensor], times: int = 1) -> dict[str, Any]:
-        """Run as ``call`` does, in FP32; return numpy arrays by output name.
-
-        Raises:
-            InputError: As ``call``.
-        """
+        """Run as ``call`` does, in FP32; return numpy arrays by output name."""
         with ignore_autocast():
             results = self.call(feeds, times)
         named = zip(self.output_names, results, strict=True)
@@ -142,12 +138,10 @@ def restore_state(model: torch.nn.Module) -> Iterator[None]:
             (value.update if isinstance(value, dict) else value.extend)(entries)
 
 
-def name_outputs(paths: Sequence[str], taken: Sequence[str] = ()) -> tuple[str, ...]:
+def _name_outputs(paths: Sequence[str], taken: Sequence[str] = ()) -> tuple[str, ...]:
     """Return unique ONNX names: ``output`` for one tensor, ``output0`` ... for a tuple.
 
-    Args:
-        paths: Where the tensors are in the result.
-        taken: Names of the inputs; an output of such a name gets ``_out`` appended.
+    An output of a name that is taken, by an input, gets ``_out`` appended.
     """
     names: list[str] = []
     for path in paths:
@@ -168,5 +162,5 @@ def _note_outputs(result: Any, paths: Sequence[str], names: Sequence[str]) -> li
     ]
     plain = [path for path, _ in find_constants(result)]
     if plain:
-        notes.append(f"outputs that are no tensors are left out: {', '.join(name_outputs(plain))}")
+        notes.append(f"outputs that are no tensors are left out: {', '.join(_name_outputs(plain))}")
     return notes

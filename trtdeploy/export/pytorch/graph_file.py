@@ -10,7 +10,7 @@ class ExportedGraph:
     """An ONNX file as an exporter wrote it.
 
     Attributes:
-        exporter: Name and version.
+        exporter: Its name and PyTorch's version, as in ``dynamo, PyTorch 2.14.1``.
         guards: Conditions on sizes that the graph relies on, as Python texts over ``L[...]``.
         limits: Largest size by symbol, where the exporter found one.
         notes: What the user should know.

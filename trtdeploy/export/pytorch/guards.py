@@ -99,7 +99,7 @@ def _read_path(node: ast.expr) -> list[str]:
     raise UnreadableGuardError(ast.unparse(node))
 
 
-def is_about_ones(text: str) -> bool:
+def _is_about_ones(text: str) -> bool:
     """Tell whether a condition only excludes sizes of 1, as PyTorch does everywhere.
 
     Broadcasting makes a size of 1 special there, whether the model's own code does so or not. The
@@ -109,18 +109,15 @@ def is_about_ones(text: str) -> bool:
     return compact.endswith(("!=1", ">=2", ">1")) or (compact.startswith(("1!=", "2<=", "1<")))
 
 
-def tighten_rule(
+def _tighten_rule(
     rule: SizeRule, size: int, guards: Iterable[str], lookup_at: Callable[[int], Lookup]
 ) -> SizeRule:
     """Return the rule with the step and limits that the conditions demand.
 
-    Args:
-        rule: What the model itself was seen to accept.
-        size: The example's, at which all conditions hold.
-        guards: Conditions.
-        lookup_at: Sizes of all axes when the symbol has a given size.
+    All conditions hold at the example's size; ``lookup_at`` gives the sizes of all axes when the
+    symbol has another one.
     """
-    readable = [text for text in guards if not (is_about_ones(text) or _is_exclusion(text))]
+    readable = [text for text in guards if not (_is_about_ones(text) or _is_exclusion(text))]
     texts = [text for text in readable if _holds(text, lookup_at(size)) is True]
 
     def holds_at(other: int) -> bool:
@@ -177,7 +174,7 @@ def tighten_rules(
     """Return all rules with what the conditions demand, one symbol varied at a time.
 
     Args:
-        rules: By symbol.
+        rules: What the model itself was seen to accept, by symbol.
         guards: Conditions over ``L['tensors'][position]`` or ``L['input']``.
         sizes: The example's, by symbol.
         shapes_at: Shape of every input for given sizes, in order.
@@ -192,6 +189,6 @@ def tighten_rules(
         return lookup_at
 
     return {
-        symbol: tighten_rule(rule, sizes[symbol], guards, lookup_for(symbol))
+        symbol: _tighten_rule(rule, sizes[symbol], guards, lookup_for(symbol))
         for symbol, rule in rules.items()
     }

@@ -8,10 +8,8 @@ from typing import Any
 import torch
 
 from trtdeploy.config.axis_roles import find_role_by_position
-from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import InputError
-from trtdeploy.core.tensors import TensorSpec
-from trtdeploy.export.pytorch.example import DTYPES
+from trtdeploy.export.pytorch.example import describe_tensor
 
 Axes = dict[str, dict[int, str]]
 
@@ -41,7 +39,8 @@ def read_program_axes(
         for axis, size in enumerate(value.shape):
             if isinstance(size, torch.SymInt):
                 own = str(size.node.expr)
-                guess = _guess(name, value, axis) if own not in symbols else symbols[own]
+                role = find_role_by_position(describe_tensor(name, value), axis)
+                guess = symbols.get(own) or role or f"{name}_{axis}"
                 taken = guess in symbols.values() and symbols.get(own) != guess
                 symbols.setdefault(own, given.get(axis) or (f"{name}_{axis}" if taken else guess))
                 axes[name][axis] = symbols[own]
@@ -53,9 +52,3 @@ def read_program_axes(
                     f"args, dynamic_shapes={{{name!r}: {{{axis}: Dim({given[axis]!r})}}}}).",
                 )
     return axes
-
-
-def _guess(name: str, value: torch.Tensor, axis: int) -> str:
-    shape = tuple(int(size) if isinstance(size, int) else str(size) for size in value.shape)
-    spec = TensorSpec(name, DTYPES.get(value.dtype, DType.UNDEFINED), shape)
-    return find_role_by_position(spec, axis) or f"{name}_{axis}"

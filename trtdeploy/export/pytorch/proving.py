@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -35,10 +34,7 @@ def make_samples(prepared: PreparedSource) -> list[ProofSample]:
 def make_sample(prepared: PreparedSource, sizes: Mapping[str, int], index: int = 0) -> ProofSample:
     """Return inputs of the given sizes, and what the source makes of them.
 
-    Args:
-        prepared: The source.
-        sizes: Size by symbol.
-        index: Samples of another index hold other values.
+    Samples of another index hold other values.
     """
     tensors = prepared.source.named_tensors()
     shapes = shapes_at(tensors, prepared.axes.dynamic, sizes)
@@ -56,7 +52,11 @@ def choose_rtol(prepared: PreparedSource, model: OnnxModel) -> float:
 
 
 def prove_samples(
-    prepared: PreparedSource, path: Path, samples: list[ProofSample], rtol: float
+    prepared: PreparedSource,
+    graph: ExportedGraph,
+    path: Path,
+    samples: list[ProofSample],
+    rtol: float,
 ) -> ExportProof:
     """Compare the file with the source.
 
@@ -67,7 +67,10 @@ def prove_samples(
     _require_determinism(prepared, samples[0])
     if not prepared.request.proof.enabled:
         return ExportProof("skipped", reason="--no-proof was given")
-    return prove_file(path, samples, rtol=rtol, reference=make_reference(prepared))
+    try:
+        return prove_file(path, samples, rtol=rtol, reference=make_reference(prepared))
+    except CheckFailedError as error:
+        raise _explain_difference(error, prepared, graph) from error
 
 
 def make_reference(prepared: PreparedSource) -> Reference:
@@ -99,27 +102,18 @@ def _require_determinism(prepared: PreparedSource, sample: ProofSample) -> None:
             )
 
 
-@contextlib.contextmanager
-def blame_fallback(graph: ExportedGraph) -> Iterator[None]:
-    """Add to a failed proof why the preferred exporter did not write the file."""
-    try:
-        yield
-    except CheckFailedError as error:
-        if not graph.fallback:
-            raise
-        message = f"{error.message}. The TorchScript exporter wrote it, since {graph.fallback}"
-        raise CheckFailedError(message, hint=error.hint) from error
+def _explain_difference(
+    error: CheckFailedError, prepared: PreparedSource, graph: ExportedGraph
+) -> CheckFailedError:
+    """Say why the preferred exporter did not write the file, and how to fix what nobody asked for.
 
-
-@contextlib.contextmanager
-def name_default_axes(prepared: PreparedSource) -> Iterator[None]:
-    """Add to a failed proof what to type where the sizes that vary are nobody's wish."""
-    try:
-        yield
-    except CheckFailedError as error:
-        free = [symbol for symbol in prepared.sizes if symbol not in prepared.batches]
-        if not free or not prepared.has_default_axes:
-            raise
+    Sizes that vary by default are nobody's wish.
+    """
+    message, hint = error.message, error.hint
+    if graph.fallback:
+        message += f". The TorchScript exporter wrote it, since {graph.fallback}"
+    free = [symbol for symbol in prepared.sizes if symbol not in prepared.batches]
+    if free and prepared.has_default_axes:
         fixed = format_dynamic(fix_axes(prepared.axes.dynamic, free))
-        hint = f"{', '.join(free)} vary by default; to fix them: {fixed}"
-        raise CheckFailedError(error.message, hint=f"{error.hint} {hint}") from error
+        hint = f"{hint} {', '.join(free)} vary by default; to fix them: {fixed}"
+    return CheckFailedError(message, hint=hint)

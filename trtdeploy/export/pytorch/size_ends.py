@@ -32,7 +32,7 @@ def fit_rules(
         path: The file; None tries the source alone, and leaves out a size of 1: many models treat
             it in another way, and a file does what the example led to.
         reference: The source, and the example's size of every symbol.
-        rtol: As for ``prove_file``.
+        rtol: Largest accepted error, before a margin that only another way of computing exceeds.
     """
     fitted = {}
     # a row of half the width may pass for one in a batch of two, and in no other

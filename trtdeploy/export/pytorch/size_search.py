@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 
 from trtdeploy.config.axis_roles import find_dynamic_axes
 from trtdeploy.config.batch_layout import find_batch
-from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import InputError
 from trtdeploy.core.tensors import SizeRule, TensorSpec
 from trtdeploy.export.pytorch.autocast import ignore_autocast
-from trtdeploy.export.pytorch.example import DTYPES, make_feeds
+from trtdeploy.export.pytorch.example import describe_tensor, make_feeds
 from trtdeploy.export.pytorch.flat_module import FlatModule
 from trtdeploy.export.pytorch.guards import STEPS
 from trtdeploy.export.pytorch.source import TorchSource
@@ -46,28 +45,13 @@ def shapes_at(
     }
 
 
-def find_symbols(
-    tensors: Mapping[str, torch.Tensor], dynamic: Axes, roles: Collection[str]
-) -> frozenset[str]:
-    """Return the symbols that seem to stand for one of the roles."""
-    axes = find_dynamic_axes(_to_specs(tensors, dynamic))
-    return frozenset(axis.symbol for axis in axes if axis.role in roles)
-
-
 def find_batch_symbols(tensors: Mapping[str, torch.Tensor], dynamic: Axes) -> frozenset[str]:
     """Return the symbol that counts samples, if any does."""
     return frozenset(find_batch(_to_specs(tensors, dynamic)).symbols[:1])
 
 
 def _to_specs(tensors: Mapping[str, torch.Tensor], dynamic: Axes) -> list[TensorSpec]:
-    return [
-        TensorSpec(
-            name,
-            DTYPES.get(tensor.dtype, DType.UNDEFINED),
-            tuple(dynamic.get(name, {}).get(axis, int(n)) for axis, n in enumerate(tensor.shape)),
-        )
-        for name, tensor in tensors.items()
-    ]
+    return [describe_tensor(name, tensor, dynamic.get(name)) for name, tensor in tensors.items()]
 
 
 class SizeSearch:
@@ -78,7 +62,8 @@ class SizeSearch:
         self._tensors = source.named_tensors()
         self.sizes = example_sizes(self._tensors, dynamic)
         self.batches = find_batch_symbols(self._tensors, dynamic)
-        self._images = find_symbols(self._tensors, dynamic, ("height", "width"))
+        axes = find_dynamic_axes(_to_specs(self._tensors, dynamic))
+        self._images = {axis.symbol for axis in axes if axis.role in ("height", "width")}
 
     def runs_at(self, sizes: Mapping[str, int]) -> bool:
         """Tell whether the model runs when its symbols have these sizes."""
@@ -94,12 +79,10 @@ class SizeSearch:
     def find_rule(self, symbol: str, stated: int | None = None) -> SizeRule | None:
         """Return the smallest step that the model takes beside the example; None when none works.
 
-        Args:
-            symbol: The symbol; all others keep the example's size.
-            stated: The user's own step, which is not questioned.
+        All other symbols keep the example's size. A step that the user stated is not questioned.
         """
         size, limit = self.sizes[symbol], self._source.limits.get(symbol)
-        step = stated or find_step(size, limit, lambda other: self.runs_at({symbol: other}))
+        step = stated or _find_step(size, limit, lambda other: self.runs_at({symbol: other}))
         if step is None:
             return None
         if limit is None and symbol not in self._images:
@@ -124,7 +107,7 @@ class SizeSearch:
         return None if bad is None else good
 
 
-def find_step(size: int, limit: int | None, runs_at: Callable[[int], bool]) -> int | None:
+def _find_step(size: int, limit: int | None, runs_at: Callable[[int], bool]) -> int | None:
     """Return the smallest step whose next size works; None when no size but the example's does.
 
     A step counts only if the example's size is a multiple of it: that is what a rule can say.

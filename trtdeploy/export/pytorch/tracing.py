@@ -57,13 +57,13 @@ def export_by_tracing(prepared: PreparedSource, path: Path) -> ExportedGraph:
             verbose=True,  # prints the graph, which nobody sees, and writes lines of code into it
         )
     graph = ExportedGraph(f"TorchScript, PyTorch {torch.__version__}")
-    graph.decisions = find_fixed_decisions(caught)
+    graph.decisions = _find_fixed_decisions(caught)
     if opset < prepared.opset:
         graph.notes.append(f"the TorchScript exporter writes opset {NEWEST_OPSET} at most")
     return graph
 
 
-def find_fixed_decisions(caught: list[warnings.WarningMessage]) -> list[str]:
+def _find_fixed_decisions(caught: list[warnings.WarningMessage]) -> list[str]:
     """Return one sentence per decision that the trace fixed to what the example led to."""
     found = {}
     for warning in caught:

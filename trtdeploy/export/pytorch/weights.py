@@ -29,7 +29,7 @@ def load_weights(model: torch.nn.Module, path: Path) -> list[str]:
     Raises:
         InputError: The file cannot be read, or its weights are not those of the model.
     """
-    nest, state = read_state(path)
+    nest, state = _read_state(path)
     model = unwrap_module(model)
     wanted = model.state_dict()
     state = _strip_prefixes(state, wanted)
@@ -99,12 +99,8 @@ def check_loaded(label: str, missing: Sequence[str], mismatched: Sequence[Any], 
         )
 
 
-def read_state(path: Path) -> tuple[str, dict[str, torch.Tensor]]:
-    """Return the tensors of a file by name, and the key of the checkpoint they lie under.
-
-    Raises:
-        InputError: It cannot be read, or holds objects whose loading would run code.
-    """
+def _read_state(path: Path) -> tuple[str, dict[str, torch.Tensor]]:
+    """Return the tensors of a file by name, and the key of the checkpoint they lie under."""
     if path.suffix == ".safetensors":
         safetensors: Any = import_optional(
             "safetensors.torch",
