@@ -48,8 +48,6 @@ class ProofSample:
 QUANTIZED_RTOL = 2e-2
 """For files with Q/DQ: values on a tie may round to either side, one step of 1/127 apart."""
 
-_BATCH_MARGIN = 10
-"""Another batch is multiplied in other blocks; samples that really mix differ by far more."""
 _BAKED_SIZE = (
     "A size of the example is baked in at that node; node names follow the modules. Take sizes "
     "from x.shape there, or keep this axis out of --dynamic."
@@ -71,6 +69,8 @@ class Reference:
         run: Runs the source; tells samples that it mixes from samples that only the file mixes.
         run_others: Returns what the source computes for a sample when it rounds otherwise; asked
             for where an error exceeds the tolerance.
+        batch_margin: Times the tolerance that a batch may be off from its parts. A framework
+            multiplies another batch in other blocks; samples that really mix differ by far more.
         is_mixing_wrong: The file must keep the samples of a batch apart, whatever the source does.
         failure_hint: What to do about a file that does not run.
         difference_hint: What to do about one that computes something else.
@@ -81,6 +81,7 @@ class Reference:
     make_sample: Callable[[Mapping[str, int]], ProofSample] | None = None
     run: Callable[[Feeds], Outputs] | None = None
     run_others: Callable[[ProofSample], Sequence[Outputs]] | None = None
+    batch_margin: int = 10
     is_mixing_wrong: bool = False
     failure_hint: str = _BAKED_SIZE
     difference_hint: str = _BAKED_VALUE
@@ -184,7 +185,7 @@ class FileProof:
         alone = [ProofSample(sizes, part, {}) for part in cuts]
         parts = [self.run(sample) for sample in alone]
         joined = join_parts(parts, whole.expected, layout)
-        name, worst = self._measure(whole, joined, _BATCH_MARGIN * self._rtol)
+        name, worst = self._measure(whole, joined, self._reference.batch_margin * self._rtol)
         if worst.equal:
             return True
         if self._reference.run is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -206,6 +207,26 @@ def test_a_sample_picked_out_of_the_batch_is_found(tmp_path: Path) -> None:
     with pytest.raises(CheckFailedError, match="samples of a batch influence each other"):
         clean(proto, tmp_path, dynamic=BATCH)
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_samples_that_a_freed_batch_mixes_a_little_are_found(tmp_path: Path) -> None:
+    proto = model(
+        [
+            op("ReduceMean", "x", "m", axes=[0]),
+            op("Mul", "m little", "l"),
+            op("Add", "x l", "y"),
+        ],
+        [value("x", (1, 4))],
+        [value("y", (1, 4))],
+        [constant("little", 5e-4)],
+    )
+    refused = pytest.raises(CheckFailedError, match="samples of a batch influence each other")
+    with refused as caught:
+        clean(proto, tmp_path, dynamic=BATCH, proof=ProofOptions(rtol=1e-4))
+    error = re.search(r"an error of ([0-9.e-]+)", caught.value.message)
+    assert error
+    assert 1e-4 < float(error[1]) < 1e-3  # what multiplying in other blocks may explain elsewhere
+    assert clean(proto, tmp_path, dynamic=BATCH, proof=ProofOptions(rtol=1e-3)).proof.max_error == 0
 
 
 def test_a_source_that_mixes_samples_is_not_blamed_on_cleaning(tmp_path: Path) -> None:

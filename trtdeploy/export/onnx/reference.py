@@ -170,6 +170,7 @@ def prove_cleaned(
     known = samples[0].sizes
     reference = Reference(
         device,
+        batch_margin=1,  # the same arithmetic as the old file's
         is_mixing_wrong=plan.freed,
         failure_hint="Something inside still has the sizes of the example; export it again from "
         "its source.",
