@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper
 
@@ -86,6 +86,7 @@ def add_attribute(node: NodeProto, pick: random.Random) -> None:
 
 
 @settings(max_examples=150)
+@example(17993)  # two negative sizes whose product is the number of values
 @given(st.integers(0, 1 << 32))
 def test_damaged_models_are_survived(seed: int) -> None:
     pick = random.Random(seed)

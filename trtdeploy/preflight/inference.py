@@ -154,6 +154,7 @@ def _fits(spec: TensorSpec, dims: Shape, contents: tuple[int, ...]) -> bool:
     return (
         spec.dtype in _INTEGERS
         and len(_known(dims)) == len(dims)
+        and min(_known(dims), default=0) >= 0
         and math.prod(_known(dims)) == len(contents)
         and all(abs(value) <= _LARGEST[spec.dtype] for value in contents)
     )
