@@ -1,14 +1,33 @@
-"""Findings of the pre-flight as text for a terminal of 80 columns."""
+"""Sizes, findings and reports as people read them, in 80 columns."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
-from trtdeploy.preflight.finding import Finding
-from trtdeploy.preflight.for_profile import summarize
+from trtdeploy.core.tensors import Dim
+from trtdeploy.preflight.finding import Finding, Severity
 from trtdeploy.preflight.report import CheckReport
 
 _WIDTH = 79
+
+
+def format_dims(dims: Sequence[Dim | None] | None) -> str:
+    """Return ``[batch, ?, 16]``, ``(scalar)`` for rank 0, ``(rank unknown)`` for None."""
+    if dims is None:
+        return "(rank unknown)"
+    if not dims:
+        return "(scalar)"
+    return f"[{', '.join('?' if dim is None else str(dim) for dim in dims)}]"
+
+
+def summarize(report: CheckReport) -> str:
+    """Return e.g. ``no blockers, 2 hazards, 1 note``."""
+    parts = []
+    for severity, count in report.counts.items():
+        if count or severity == Severity.BLOCKER.value:
+            parts.append(f"{count or 'no'} {severity}{'' if count == 1 else 's'}")
+    return ", ".join(parts)
 
 
 def describe_finding(finding: Finding) -> str:
