@@ -18,15 +18,11 @@ from tests.backends.cuda.fake_cuda import (
     FakeCudaRuntime,
     FakePycudaDriver,
 )
-from trtdeploy.backends.cuda import device_memory
+from trtdeploy.backends.cuda import opening
 from trtdeploy.backends.cuda.cuda_python_memory import CudaMemory
-from trtdeploy.backends.cuda.device_memory import (
-    LEGACY_STREAM,
-    DeviceMemory,
-    GpuDevice,
-    open_device_memory,
-)
+from trtdeploy.backends.cuda.device_memory import LEGACY_STREAM, DeviceMemory, GpuDevice
 from trtdeploy.backends.cuda.local_gpu import LocalGpu
+from trtdeploy.backends.cuda.opening import open_device_memory
 from trtdeploy.backends.cuda.pycuda_memory import PycudaMemory
 from trtdeploy.core.errors import ExecutionError, MissingDependencyError, NotPossibleError
 
@@ -99,8 +95,8 @@ def test_another_package_named_cuda_is_not_mistaken(
     install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(OTHER)
-    monkeypatch.setattr(device_memory, "is_installed", lambda module: module == "cuda")
-    monkeypatch.setattr(device_memory, "find_local_gpu", lambda: LocalGpu("NVIDIA L4", "8.9"))
+    monkeypatch.setattr(opening, "is_installed", lambda module: module == "cuda")
+    monkeypatch.setattr(opening, "find_local_gpu", lambda: LocalGpu("NVIDIA L4", "8.9"))
     with pytest.raises(MissingDependencyError, match="NVIDIA L4 needs cuda-python or PyCUDA") as e:
         open_device_memory()
     assert "pip install cuda-python" in e.value.hint
@@ -109,8 +105,8 @@ def test_another_package_named_cuda_is_not_mistaken(
 
 def test_no_package_and_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine without a GPU a package would not help, so none is advised."""
-    monkeypatch.setattr(device_memory, "is_installed", lambda _module: False)
-    monkeypatch.setattr(device_memory, "find_local_gpu", lambda: None)
+    monkeypatch.setattr(opening, "is_installed", lambda _module: False)
+    monkeypatch.setattr(opening, "find_local_gpu", lambda: None)
     with pytest.raises(NotPossibleError, match="this machine has none"):
         open_device_memory()
 
