@@ -23,8 +23,8 @@ _INPUT = re.compile(
     rf"(?::(?P<low>{_NUMBER})(?:\.\.(?P<high>{_NUMBER}))?)?"
 )
 _AXIS = re.compile(r"(?P<axis>[0-9]+)=(?P<symbol>[A-Za-z_][A-Za-z0-9_]*)")
-_STEP = re.compile(r"(?P<symbol>[^=]+)=(?P<step>[1-9][0-9]*)")
-_SIZES = re.compile(r"(?P<symbol>[^=]+)=(?P<sizes>[1-9][0-9]*(?:,[1-9][0-9]*)*)")
+_STEP = re.compile(r"(?P<symbol>[^=]+)=(?P<given>[1-9][0-9]*)")
+_SIZES = re.compile(r"(?P<symbol>[^=]+)=(?P<given>[1-9][0-9]*(?:,[1-9][0-9]*)*)")
 
 _DTYPES: Final = {
     dtype.label: dtype
@@ -95,16 +95,8 @@ def parse_multiple_arguments(texts: Sequence[str]) -> dict[str, int]:
     Raises:
         UsageError: Not of that form, or a symbol is given twice.
     """
-    steps: dict[str, int] = {}
-    for text in texts:
-        match = _STEP.fullmatch(text)
-        if match is None or match["symbol"] in steps:
-            problem = "given twice" if match else "expected SYMBOL=STEP"
-            raise UsageError(
-                f"--multiple {text!r}: {problem}", hint="For example: --multiple height=32"
-            )
-        steps[match["symbol"]] = int(match["step"])
-    return steps
+    given = _read_by_symbol(texts, _STEP, "--multiple", "SYMBOL=STEP", "height=32")
+    return {symbol: int(step) for symbol, step in given.items()}
 
 
 def parse_size_arguments(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -113,16 +105,23 @@ def parse_size_arguments(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
     Raises:
         UsageError: Not of that form, or a symbol is given twice.
     """
-    sizes: dict[str, tuple[int, ...]] = {}
+    given = _read_by_symbol(texts, _SIZES, "--prove-at", "SYMBOL=SIZE,SIZE", "height=96,160")
+    return {symbol: tuple(map(int, sizes.split(","))) for symbol, sizes in given.items()}
+
+
+def _read_by_symbol(
+    texts: Sequence[str], pattern: re.Pattern[str], option: str, form: str, example: str
+) -> dict[str, str]:
+    found: dict[str, str] = {}
     for text in texts:
-        match = _SIZES.fullmatch(text)
-        if match is None or match["symbol"] in sizes:
-            problem = "given twice" if match else "expected SYMBOL=SIZE,SIZE"
+        match = pattern.fullmatch(text)
+        if match is None or match["symbol"] in found:
+            problem = "given twice" if match else f"expected {form}"
             raise UsageError(
-                f"--prove-at {text!r}: {problem}", hint="For example: --prove-at height=96,160"
+                f"{option} {text!r}: {problem}", hint=f"For example: {option} {example}"
             )
-        sizes[match["symbol"]] = tuple(map(int, match["sizes"].split(",")))
-    return sizes
+        found[match["symbol"]] = match["given"]
+    return found
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -52,16 +52,7 @@ class ExportProof:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
-        return {
-            "status": self.status,
-            "reference": self.reference,
-            "points": [
-                {"sizes": p.sizes, "max_error": p.max_error, "worst_output": p.worst_output}
-                for p in self.points
-            ],
-            "batch_independent": self.batch_independent,
-            "reason": self.reason,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,16 @@ def summarize(report: CheckReport) -> str:
     return ", ".join(parts)
 
 
+def describe_place(finding: Finding) -> str:
+    """Return the node and its operator, e.g. ``conv1 (Conv)``."""
+    domain = f"{finding.domain}." if finding.domain else ""
+    operator = f" ({domain}{finding.op_type})" if finding.op_type else ""
+    return f"{finding.node}{operator}"
+
+
 def describe_finding(finding: Finding) -> str:
     """Return place, reason and remedy on one line."""
-    place = f"{_describe_place(finding)}: " if finding.node else ""
+    place = f"{describe_place(finding)}: " if finding.node else ""
     remedy = f" Remedy: {finding.remedy}" if finding.remedy else ""
     return f"{place}{finding.message} (affects the {finding.affects.value}).{remedy}"
 
@@ -48,7 +55,7 @@ def render_report(report: CheckReport) -> str:
 def _render(finding: Finding) -> str:
     head = f"{finding.severity.value.upper()} {finding.code}"
     if finding.node:
-        head += f"  {_describe_place(finding)}"
+        head += f"  {describe_place(finding)}"
     body = f"{finding.message} (affects the {finding.affects.value})"
     lines = [head, textwrap.fill(body, _WIDTH, initial_indent="  ", subsequent_indent="  ")]
     if finding.remedy:
@@ -58,9 +65,3 @@ def _render(finding: Finding) -> str:
             )
         )
     return "\n".join(lines)
-
-
-def _describe_place(finding: Finding) -> str:
-    domain = f"{finding.domain}." if finding.domain else ""
-    operator = f" ({domain}{finding.op_type})" if finding.op_type else ""
-    return f"{finding.node}{operator}"

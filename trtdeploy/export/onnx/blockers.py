@@ -12,6 +12,7 @@ from trtdeploy.preflight.checking import check_model
 from trtdeploy.preflight.finding import Finding, Severity
 from trtdeploy.preflight.report import CheckReport
 from trtdeploy.preflight.target import CheckTarget
+from trtdeploy.preflight.text import describe_place
 
 REPAIRED: Final = frozenset({"fixed-inside", "shape-conflict"})
 """Looked for again when everything has been repaired that can be."""
@@ -75,6 +76,5 @@ def _stops(finding: Finding) -> bool:
 
 
 def _describe(finding: Finding) -> str:
-    operator = f"{finding.domain}.{finding.op_type}" if finding.domain else finding.op_type
-    place = f"{finding.node} ({operator}): " if finding.node else ""
+    place = f"{describe_place(finding)}: " if finding.node else ""
     return f"{place}{finding.message}"
