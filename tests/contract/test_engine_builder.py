@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from trtdeploy.backends.compiler.compile_request import CompileRequest, EngineSpec
-from trtdeploy.backends.compiler.network import ParseFailedError
+from trtdeploy.backends.compiler.network import ParseFailedError, ask_parser
 from trtdeploy.backends.compiler.parser_answer import ParserError
-from trtdeploy.backends.compiler.parser_probe import ask_parser
 from trtdeploy.config.deploy_profile import BuildSection
 from trtdeploy.core.errors import CompileError, NotPossibleError
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from trtdeploy.core.arrays import Array
 from trtdeploy.core.tensors import TensorSpec
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 SessionFeeds = Mapping[str, Any]
 """One array per input. Engines also take arrays that lie on the GPU."""
@@ -57,9 +60,9 @@ class Session(Protocol):
         """Release memory; closing twice does nothing."""
         ...
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> Self:
         """Return the session itself."""
-        ...
+        return self
 
     def __exit__(
         self,
@@ -68,4 +71,4 @@ class Session(Protocol):
         traceback: TracebackType | None,
     ) -> None:
         """Close it."""
-        ...
+        self.close()

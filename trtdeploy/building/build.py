@@ -46,9 +46,10 @@ from trtdeploy.precision.pins import refuse_pins
 from trtdeploy.precision.typed_model import apply_recipe
 from trtdeploy.precision.typing_options import TypingOptions
 from trtdeploy.precision.typing_source import TypingSource
-from trtdeploy.preflight.for_profile import run_preflight, summarize
+from trtdeploy.preflight.checking import check_model
 from trtdeploy.preflight.report import CheckReport
-from trtdeploy.preflight.text import describe_finding
+from trtdeploy.preflight.target import CheckTarget
+from trtdeploy.preflight.text import describe_finding, summarize
 from trtdeploy.report.document import SourceModel, TypedModelFile
 
 MODEL_NAME = "model.onnx"
@@ -133,7 +134,11 @@ def build_model(
         resolution = resolve_shapes(
             describe_inputs(model), resolved.build_shape_requests(request.shapes)
         )
-        check = run_preflight(model, resolved, resolution.optimization_profiles)
+        check = check_model(
+            model,
+            target=CheckTarget.from_profile(resolved),
+            optimization_profiles=resolution.optimization_profiles,
+        )
         _require_buildable(model, check)
         profiles = resolution.require()
         step.detail = summarize(check)

@@ -30,9 +30,10 @@ from trtdeploy.graph.saving import save_model
 from trtdeploy.precision.audit.auditing import audit_quantization
 from trtdeploy.precision.typed_model import TypedModel, apply_recipe
 from trtdeploy.precision.typing_options import TypingOptions
+from trtdeploy.preflight.checking import add_size_findings, check_model
 from trtdeploy.preflight.checks.quantization_audit import make_audit_finding
-from trtdeploy.preflight.for_profile import add_size_findings, run_preflight
 from trtdeploy.preflight.report import CheckReport
+from trtdeploy.preflight.target import CheckTarget
 
 _INVALID = frozenset(
     {"invalid-node", "invalid-graph", "undefined-value", "duplicate-value", "damaged-constant",
@@ -54,16 +55,18 @@ def check_for_profile(
         TrtdeployError: The model or the profile cannot be read.
     """
     resolved = load_deploy_profile(profile, overrides)
+    target = CheckTarget.from_profile(resolved)
     model = load_model(path)
     try:
         inputs = describe_inputs(model)
     except ModelFileError:
-        report = run_preflight(model, resolved, ())
+        report = check_model(model, target=target)
         if not report.blockers:
             raise
         return report  # with every such node, not only the first
     resolution = resolve_shapes(inputs, resolved.build_shape_requests(shapes))
-    report = run_preflight(model, resolved, resolution.optimization_profiles)
+    profiles = resolution.optimization_profiles
+    report = check_model(model, target=target, optimization_profiles=profiles)
     # an invalid graph must not reach the opset converter, which crashes on some
     is_invalid = any(finding.code in _INVALID for finding in report.blockers)
     options = TypingOptions.from_profile(resolved.profile)
@@ -75,10 +78,9 @@ def check_for_profile(
         typed = apply_recipe(model, assume_amax(model, options))
     except ModelFileError:
         return add_size_findings(report, resolution)  # too new; the static checks say so
-    profiles = resolution.optimization_profiles
     parser = _ask(typed.model, resolved.profile.backend) if ask_parser else None
     if parser is not None:
-        report = run_preflight(model, resolved, profiles, parser)
+        report = check_model(model, target=target, optimization_profiles=profiles, parser=parser)
     return _add_audit(add_size_findings(report, resolution), typed, profiles)
 
 

@@ -10,32 +10,27 @@ POINTS = ("min", "opt", "max")
 
 
 @dataclass(frozen=True)
-class ShapeRange:
+class PointRange:
+    """Numbers of one input at each of the three points."""
+
+    min: tuple[int, ...]
+    opt: tuple[int, ...]
+    max: tuple[int, ...]
+
+    def at(self, point: str) -> tuple[int, ...]:
+        """Return the numbers at ``min``, ``opt`` or ``max``."""
+        return {"min": self.min, "opt": self.opt, "max": self.max}[point]
+
+
+class ShapeRange(PointRange):
     """Sizes of one input; all three tuples have the input's rank.
 
     A shape tensor also has ``ShapeRange`` dims, plus a ``ValueRange`` for its contents.
     """
 
-    min: tuple[int, ...]
-    opt: tuple[int, ...]
-    max: tuple[int, ...]
 
-    def at(self, point: str) -> tuple[int, ...]:
-        """Return the shape at ``min``, ``opt`` or ``max``."""
-        return {"min": self.min, "opt": self.opt, "max": self.max}[point]
-
-
-@dataclass(frozen=True)
-class ValueRange:
+class ValueRange(PointRange):
     """Contents of one shape tensor, flattened in row-major order."""
-
-    min: tuple[int, ...]
-    opt: tuple[int, ...]
-    max: tuple[int, ...]
-
-    def at(self, point: str) -> tuple[int, ...]:
-        """Return the values at ``min``, ``opt`` or ``max``."""
-        return {"min": self.min, "opt": self.opt, "max": self.max}[point]
 
 
 @dataclass(frozen=True)

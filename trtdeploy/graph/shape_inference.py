@@ -49,6 +49,12 @@ def read_shapes(graph: GraphProto) -> dict[str, Dims]:
     return shapes
 
 
+def require_known(dims: Dims) -> tuple[int, ...] | None:
+    """Return the sizes when all of them are numbers."""
+    known = tuple(dim for dim in dims if isinstance(dim, int))
+    return known if len(known) == len(dims) else None
+
+
 def _read_dims(value: ValueInfoProto) -> Dims:
     return tuple(
         int(dim.dim_value) if dim.HasField("dim_value") else str(dim.dim_param) or None

@@ -17,7 +17,12 @@ from trtdeploy.graph.onnx_defects import (
     import_used_domains,
     shield_crashing_nodes,
 )
-from trtdeploy.graph.shape_inference import copy_structure, infer_with_values, read_shapes
+from trtdeploy.graph.shape_inference import (
+    copy_structure,
+    infer_with_values,
+    read_shapes,
+    require_known,
+)
 
 Sizes = tuple[int, ...]
 Integers = npt.NDArray[Any]
@@ -70,12 +75,8 @@ def _infer(proto: ModelProto) -> ModelProto:
 
 
 def _read_sizes(graph: GraphProto) -> dict[str, Sizes]:
-    found = {}
-    for name, dims in read_shapes(graph).items():
-        sizes = tuple(dim for dim in dims if isinstance(dim, int))
-        if len(sizes) == len(dims):
-            found[name] = sizes
-    return found
+    known = {name: require_known(dims) for name, dims in read_shapes(graph).items()}
+    return {name: sizes for name, sizes in known.items() if sizes is not None}
 
 
 def _fold_shape_arithmetic(proto: ModelProto, sizes: Mapping[str, Sizes], opset: int) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Protocol
 
 from trtdeploy.backends.compiler.parser_answer import ParserAnswer
+from trtdeploy.config.optimization_profile import ShapeResolution
 from trtdeploy.core.ranges import OptimizationProfile
 from trtdeploy.graph.model import OnnxModel
-from trtdeploy.preflight.check import PreflightCheck
 from trtdeploy.preflight.checks.border_values import FindBorderValuesCheck
 from trtdeploy.preflight.checks.data_dependent_shapes import FindDataDependentShapesCheck
 from trtdeploy.preflight.checks.declared_outputs import FindDeclaredOutputsCheck
@@ -38,10 +40,30 @@ from trtdeploy.preflight.checks.unknown_operators import FindUnknownOperatorsChe
 from trtdeploy.preflight.checks.versions import FindVersionsCheck
 from trtdeploy.preflight.checks.wiring import FindWiringCheck
 from trtdeploy.preflight.context import CheckContext
+from trtdeploy.preflight.finding import (
+    WHOLE_GRAPH,
+    Affects,
+    Finding,
+    FindingKind,
+    Severity,
+)
 from trtdeploy.preflight.merging import merge_findings
 from trtdeploy.preflight.prepared_model import prepare_model
 from trtdeploy.preflight.report import CheckReport
 from trtdeploy.preflight.target import CheckTarget
+
+_WRONG_SIZE = FindingKind("size-does-not-fit", Severity.BLOCKER, Affects.ENGINE)
+_ASSUMED_SIZE = FindingKind("size-assumed", Severity.NOTE, Affects.ENGINE)
+_SIZE_REMEDY = "give it with --shape, --symbol, --value, or 'shapes:' in the profile"
+
+
+class PreflightCheck(Protocol):
+    """Looks for one kind of problem. A check reads the context and changes nothing."""
+
+    def find(self, context: CheckContext) -> Iterator[Finding]:
+        """Yield what is wrong, in graph order."""
+        ...
+
 
 ALL_CHECKS: tuple[PreflightCheck, ...] = (
     FindVersionsCheck(),
@@ -113,3 +135,10 @@ def check_model(
         asked=context.asked,
         findings=merge_findings(findings, target),
     )
+
+
+def add_size_findings(report: CheckReport, resolution: ShapeResolution) -> CheckReport:
+    """Return the report with problems of the sizes in front and assumed sizes at the end."""
+    wrong = [_WRONG_SIZE.at(WHOLE_GRAPH, str(p), _SIZE_REMEDY) for p in resolution.problems]
+    assumed = [_ASSUMED_SIZE.at(WHOLE_GRAPH, note, _SIZE_REMEDY) for note in resolution.notes]
+    return replace(report, findings=(*wrong, *report.findings, *assumed))

@@ -20,6 +20,7 @@ from trtdeploy.graph.shape_inference import (
     copy_structure,
     infer_with_values,
     read_shapes,
+    require_known,
 )
 
 _ERROR = re.compile(
@@ -74,10 +75,7 @@ class InferredShapes:
     def known_shape_of(self, name: str) -> tuple[int, ...] | None:
         """Return the sizes of a value when all of them are numbers."""
         dims = self.shapes.get(name)
-        if dims is None:
-            return None
-        known = tuple(dim for dim in dims if isinstance(dim, int))
-        return known if len(known) == len(dims) else None
+        return None if dims is None else require_known(dims)
 
 
 class InferenceStructure:
@@ -126,7 +124,7 @@ class InferenceStructure:
                 continue
             contents = sizes.values.get(value.name)
             if contents is not None and _fits(spec, dims, contents):
-                array = np.array(contents, _INTEGERS[spec.dtype]).reshape(_known(dims))
+                array = np.array(contents, _INTEGERS[spec.dtype]).reshape(require_known(dims) or ())
                 proto.graph.initializer.append(numpy_helper.from_array(array, value.name))
                 continue
             for dim, size in zip(value.type.tensor_type.shape.dim, dims, strict=True):
@@ -151,16 +149,14 @@ def _name_dims(dims: object, spec: TensorSpec) -> None:
 
 
 def _fits(spec: TensorSpec, dims: Shape, contents: tuple[int, ...]) -> bool:
+    known = require_known(dims)
     return (
         spec.dtype in _INTEGERS
-        and len(_known(dims)) == len(dims)
-        and math.prod(_known(dims)) == len(contents)
+        and known is not None
+        and min(known, default=0) >= 0
+        and math.prod(known) == len(contents)
         and all(abs(value) <= _LARGEST[spec.dtype] for value in contents)
     )
-
-
-def _known(dims: Shape) -> tuple[int, ...]:
-    return tuple(dim for dim in dims if isinstance(dim, int) and dim >= 0)
 
 
 def _read_types(proto: ModelProto) -> dict[str, int]:

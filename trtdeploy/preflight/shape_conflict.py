@@ -10,8 +10,8 @@ from onnx import NodeProto
 from trtdeploy.graph.shape_inference import Dims
 from trtdeploy.preflight.context import CheckContext
 from trtdeploy.preflight.inference import InferredShapes
-from trtdeploy.preflight.shape_text import format_dims
 from trtdeploy.preflight.symbols import find_symbol_axes
+from trtdeploy.preflight.text import format_dims
 
 _SHOWN_INPUTS = 4
 

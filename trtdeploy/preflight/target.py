@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trtdeploy.config.recipe import FP32, Recipe
+from trtdeploy.backends.installed import find_installed
+from trtdeploy.config.loading import ResolvedProfile
+from trtdeploy.config.recipe import FP32, Recipe, find_recipe
 
 BACKEND_TITLES = {
     "tensorrt": "TensorRT",
@@ -31,6 +33,17 @@ class CheckTarget:
     device_title: str = ""
     max_opset: int | None = None
 
+    @classmethod
+    def from_profile(cls, resolved: ResolvedProfile) -> CheckTarget:
+        """Return the engine that a deploy profile asks for."""
+        backend = resolved.profile.backend
+        return cls(
+            backend=backend,
+            tensorrt_version=None if backend == "onnxruntime" else _find_version(resolved),
+            recipe=find_recipe(resolved.profile.recipe),
+            device_title=resolved.device.title,
+        )
+
     @property
     def uses_tensorrt(self) -> bool:
         """True when the engine is made by TensorRT or TensorRT-RTX."""
@@ -46,6 +59,15 @@ class CheckTarget:
     def version(self) -> tuple[int, ...]:
         """The version as numbers; empty when unknown."""
         return parse_version(self.tensorrt_version or "")
+
+
+def _find_version(resolved: ResolvedProfile) -> str | None:
+    """Return the TensorRT that will compile, as far as that is known here."""
+    installed = find_installed(resolved.profile.backend).version
+    if resolved.profile.backend != "tensorrt" or installed:
+        return installed
+    # the oldest TensorRT 10 a JetPack ships: what it takes, the newer ones take too
+    return next((v for v in resolved.device.jetpack.values() if v.startswith("10.")), None)
 
 
 def parse_version(text: str) -> tuple[int, ...]:

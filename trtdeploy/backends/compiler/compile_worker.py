@@ -17,8 +17,7 @@ from typing import Any, TextIO
 
 from trtdeploy.backends.compiler.compile_request import CompileRequest
 from trtdeploy.backends.compiler.engine_builder import build_engine
-from trtdeploy.backends.compiler.network import ParseFailedError
-from trtdeploy.backends.compiler.parser_probe import ask_parser
+from trtdeploy.backends.compiler.network import ParseFailedError, ask_parser
 from trtdeploy.backends.trt_module import import_trt
 from trtdeploy.core.errors import TrtdeployError
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from trtdeploy.backends.compiler.network import iterate_inputs
 from trtdeploy.core.errors import OptimizationProfileError
-from trtdeploy.core.ranges import POINTS, OptimizationProfile, ShapeRange, ValueRange
+from trtdeploy.core.ranges import POINTS, OptimizationProfile, PointRange
 
 
 def add_optimization_profiles(
@@ -44,7 +44,7 @@ def _is_variable(tensor: Any) -> bool:
 def _set_input(profile: Any, tensor: Any, described: OptimizationProfile) -> None:
     name = tensor.name
     kind = "values" if tensor.is_shape_tensor else "shapes"
-    table: Mapping[str, ShapeRange | ValueRange] = getattr(described, kind)
+    table: Mapping[str, PointRange] = getattr(described, kind)
     if name not in table:
         raise _explain_missing(name, kind, described.name)
     points = [table[name].at(point) for point in POINTS]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from trtdeploy.backends.engine.profile_choice import ProfileChoice
 from trtdeploy.backends.engine.runtime_log import logger
 from trtdeploy.backends.feed_check import FeedCheck
 from trtdeploy.backends.installed import INSTALL
-from trtdeploy.backends.session import SessionFeeds
+from trtdeploy.backends.session import Session, SessionFeeds
 from trtdeploy.backends.trt_module import name_product
 from trtdeploy.core.arrays import Array
 from trtdeploy.core.errors import EngineMismatchError, FeedError, NotPossibleError, UsageError
@@ -56,7 +55,7 @@ def open_engine(
         return TensorrtSession(trt, loaded, memory, request)
 
 
-class TensorrtSession:
+class TensorrtSession(Session):
     """An engine on a GPU.
 
     Inputs are numpy arrays, which are copied to the GPU, or arrays that lie there already
@@ -151,19 +150,6 @@ class TensorrtSession:
                     self._graph.release()
                 self._execution.release()
                 self._loaded = self._cache = None
-
-    def __enter__(self) -> TensorrtSession:
-        """Return the session itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close it."""
-        self.close()
 
     def _execute(self, index: int, arrays: Mapping[str, Any]) -> dict[str, Array]:
         try:

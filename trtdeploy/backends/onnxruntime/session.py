@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NoReturn
 
 from trtdeploy.backends.feed_check import FeedCheck
 from trtdeploy.backends.numpy_types import to_numpy_type
 from trtdeploy.backends.onnxruntime.model import list_runtime_errors, open_session
 from trtdeploy.backends.onnxruntime.values import RAW_TYPES, run_with_values
+from trtdeploy.backends.session import Session
 from trtdeploy.core.arrays import Array, Feeds
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import ExecutionError, FeedError, NotPossibleError, UsageError
@@ -29,7 +29,7 @@ _TYPES = {
 """Element types as ONNX Runtime spells them inside ``tensor(...)``."""
 
 
-class OnnxRuntimeSession:
+class OnnxRuntimeSession(Session):
     """A model in ONNX Runtime, on the CPU, deterministic, never TF32.
 
     Thread-safe without a lock: threads may call ``run`` at the same time, and their calls run at
@@ -102,19 +102,6 @@ class OnnxRuntimeSession:
     def close(self) -> None:
         """Let go of the model."""
         self._run = _refuse
-
-    def __enter__(self) -> OnnxRuntimeSession:
-        """Return the session itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close it."""
-        self.close()
 
     def _make_raw_run(self, session: Any) -> Any:
         def run(_names: list[str], feeds: Feeds, options: Any) -> list[Array]:

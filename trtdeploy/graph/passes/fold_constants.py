@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from onnx import ModelProto, NodeProto, ValueInfoProto, numpy_helper, shape_inference
+from onnx import NodeProto, numpy_helper, shape_inference
 
 from trtdeploy.graph.attributes import integer_of, value_of
 from trtdeploy.graph.constant_results import compute_results
@@ -12,6 +12,7 @@ from trtdeploy.graph.constant_values import read_constant
 from trtdeploy.graph.index import Scope, build_index
 from trtdeploy.graph.model import ONNX_DOMAINS, ONNX_ERRORS, OnnxModel
 from trtdeploy.graph.onnx_defects import is_dangerous
+from trtdeploy.graph.shape_inference import Dims, copy_structure, read_shapes, require_known
 
 _Array = npt.NDArray[np.generic]
 
@@ -45,7 +46,7 @@ class FoldConstantsPass:
 
 def _fold_once(model: OnnxModel) -> int:
     index = build_index(model)
-    sizes = _infer_sizes(model.proto)
+    sizes = _infer_sizes(model)
     results: list[tuple[Scope, NodeProto, list[_Array]]] = []
     for scope, node in index.nodes():
         if node.domain not in ONNX_DOMAINS or scope.outputs & set(node.output):
@@ -81,26 +82,16 @@ def _depth(scope: Scope) -> int:
     return 0 if scope.parent is None else 1 + _depth(scope.parent)
 
 
-def _infer_sizes(proto: ModelProto) -> dict[str, tuple[int | None, ...]]:
+def _infer_sizes(model: OnnxModel) -> dict[str, Dims]:
     """Return the sizes of the main graph's values, as far as the inputs' declarations give them."""
-    copied = ModelProto()
-    copied.CopyFrom(proto)
-    del copied.graph.value_info[:]  # may be stale
     try:
-        inferred = shape_inference.infer_shapes(copied)
+        return read_shapes(shape_inference.infer_shapes(copy_structure(model)).graph)
     except ONNX_ERRORS:
         return {}
-    values = (*inferred.graph.input, *inferred.graph.value_info)
-    return {v.name: _read_sizes(v) for v in values if v.type.tensor_type.HasField("shape")}
-
-
-def _read_sizes(value: ValueInfoProto) -> tuple[int | None, ...]:
-    dims = value.type.tensor_type.shape.dim
-    return tuple(d.dim_value if d.HasField("dim_value") else None for d in dims)
 
 
 def _fold_size(
-    model: OnnxModel, scope: Scope, node: NodeProto, sizes: dict[str, tuple[int | None, ...]]
+    model: OnnxModel, scope: Scope, node: NodeProto, sizes: dict[str, Dims]
 ) -> list[_Array] | None:
     """Return the value of Shape, or of a Gather of it, when the sizes it asks for are known."""
     if scope.parent is not None:
@@ -117,22 +108,18 @@ def _fold_size(
     positions = wanted.ravel().tolist()
     if not all(-len(known) <= position < len(known) for position in positions):
         return None
-    found = _as_sizes([known[position] for position in positions])
+    found = _as_sizes(tuple(known[position] for position in positions))
     return None if found is None else [found[0].reshape(wanted.shape)]
 
 
-def _sizes_of_shape(
-    node: NodeProto, sizes: dict[str, tuple[int | None, ...]]
-) -> list[int | None] | None:
+def _sizes_of_shape(node: NodeProto, sizes: dict[str, Dims]) -> Dims | None:
     known = sizes.get(node.input[0])
     if known is None:
         return None
     end = value_of(node, "end")
-    return list(known)[integer_of(node, "start", 0) : end if isinstance(end, int) else None]
+    return known[integer_of(node, "start", 0) : end if isinstance(end, int) else None]
 
 
-def _as_sizes(sizes: list[int | None] | None) -> list[_Array] | None:
-    if sizes is None:
-        return None
-    known = [size for size in sizes if size is not None]
-    return [np.array(known, np.int64)] if len(known) == len(sizes) else None
+def _as_sizes(sizes: Dims | None) -> list[_Array] | None:
+    known = None if sizes is None else require_known(sizes)
+    return None if known is None else [np.array(known, np.int64)]

@@ -16,7 +16,7 @@ from trtdeploy.preflight.finding import (
     Place,
     Severity,
 )
-from trtdeploy.preflight.shape_text import format_dims
+from trtdeploy.preflight.text import format_dims
 
 DECLARED_SHAPE_DIFFERS = FindingKind("declared-shape-differs", Severity.HAZARD, Affects.BASELINE)
 DECLARED_TYPE_DIFFERS = FindingKind("declared-type-differs", Severity.BLOCKER, Affects.BASELINE)

@@ -13,13 +13,13 @@ from trtdeploy.graph.shape_inference import Dims
 from trtdeploy.preflight.context import CheckContext, input_name
 from trtdeploy.preflight.finding import Affects, Finding, FindingKind, Severity
 from trtdeploy.preflight.prepared_model import CheckedNode
-from trtdeploy.preflight.shape_text import format_dims
 from trtdeploy.preflight.symbols import (
     SymbolAxes,
     find_symbol_axes,
     name_symbol,
     read_profile_sizes,
 )
+from trtdeploy.preflight.text import format_dims
 
 FIXED_INSIDE = FindingKind("fixed-inside", Severity.BLOCKER, Affects.BOTH)
 MIXED_SAMPLES = FindingKind("mixed-samples", Severity.HAZARD, Affects.BOTH)

@@ -12,7 +12,7 @@ from trtdeploy.preflight.finding import Affects, Finding, FindingKind, Severity
 from trtdeploy.preflight.inference import InferredShapes, Sizes
 from trtdeploy.preflight.prepared_model import CheckedNode
 from trtdeploy.preflight.shape_conflict import describe_inputs, describe_origin
-from trtdeploy.preflight.shape_text import format_dims
+from trtdeploy.preflight.text import format_dims
 
 SHAPES_CANNOT_RUN = FindingKind("shapes-cannot-run", Severity.BLOCKER, Affects.BOTH)
 
