@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trtdeploy.config import AxisSizes
 from trtdeploy.config.axis_roles import (
     ASSUMED_SIZES,
     AxisRole,
@@ -14,7 +13,7 @@ from trtdeploy.config.axis_roles import (
     find_default,
     find_dynamic_axes,
 )
-from trtdeploy.config.shape_table import AxisDefaults, AxisRange
+from trtdeploy.config.shape_table import AxisDefaults, AxisRange, AxisSizes
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.tensors import Shape, TensorSpec
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trtdeploy.config import load_deploy_profile
+from trtdeploy.config.loading import load_deploy_profile
 from trtdeploy.core.errors import TrtdeployError
 
 PROFILE = """

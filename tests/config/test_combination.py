@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trtdeploy.config import (
-    find_combination_problems,
-    find_target_compute_capabilities,
-    load_deploy_profile,
-)
+from trtdeploy.config.combination import find_combination_problems, find_target_compute_capabilities
+from trtdeploy.config.loading import load_deploy_profile
 from trtdeploy.core.errors import UsageError
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from trtdeploy.config import (
+from trtdeploy.config.loading import (
     ResolvedProfile,
     list_deploy_profiles,
     load_deploy_profile,

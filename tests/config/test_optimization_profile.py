@@ -8,15 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trtdeploy.config import (
-    ShapeRequest,
-    ShapeTable,
-    build_shape_requests,
-    load_deploy_profile,
-    resolve_optimization_profiles,
-    resolve_shapes,
-)
-from trtdeploy.config.shape_table import AxisDefaults
+from trtdeploy.config.loading import load_deploy_profile
+from trtdeploy.config.optimization_profile import resolve_optimization_profiles, resolve_shapes
+from trtdeploy.config.shape_request import ShapeRequest, build_shape_requests
+from trtdeploy.config.shape_table import AxisDefaults, ShapeTable
 from trtdeploy.core.dtypes import DType
 from trtdeploy.core.errors import OptimizationProfileError
 from trtdeploy.core.ranges import ShapeRange, ValueRange

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from trtdeploy.config import ResolvedProfile, load_deploy_profile
+from trtdeploy.config.loading import ResolvedProfile, load_deploy_profile
 from trtdeploy.config.preprocessing import PreprocessingSection
 from trtdeploy.core.errors import DeployProfileError
 

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trtdeploy.config import format_shape_argument, format_value_argument, parse_shape_table
 from trtdeploy.config.shape_syntax import (
+    format_shape_argument,
+    format_value_argument,
     parse_shape_argument,
     parse_shape_json,
+    parse_shape_table,
     parse_symbol_argument,
     parse_value_argument,
 )

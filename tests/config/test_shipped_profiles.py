@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from trtdeploy.config import (
-    find_combination_problems,
+from trtdeploy.config import shipped
+from trtdeploy.config.axis_roles import ASSUMED_SIZES, find_default
+from trtdeploy.config.combination import find_combination_problems
+from trtdeploy.config.loading import (
     list_deploy_profiles,
     list_devices,
     load_deploy_profile,
     load_device,
-    shipped,
 )
-from trtdeploy.config.axis_roles import ASSUMED_SIZES, find_default
 from trtdeploy.core.errors import DeployProfileError
 
 PROMISED = {
@@ -111,7 +111,8 @@ def test_installed_wheel_carries_the_profiles(
 
 def test_config_imports_no_numpy_and_no_sdk() -> None:
     code = (
-        "import sys, trtdeploy.config; "
+        "import sys, trtdeploy.config.loading, trtdeploy.config.optimization_profile; "
+        "import trtdeploy.config.shape_syntax; "
         "print([m for m in ('numpy', 'onnx', 'onnxruntime', 'tensorrt', 'tensorrt_rtx', 'torch') "
         "if m in sys.modules])"
     )

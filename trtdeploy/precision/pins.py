@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
-from trtdeploy.config.device import DeviceSpec
 from trtdeploy.core.errors import NotPossibleError, UsageError
 from trtdeploy.core.names import suggest_name
 from trtdeploy.core.number_formats import QUANTIZED_TYPES, QuantizedType
 from trtdeploy.graph.export_facts import read_pins
 from trtdeploy.graph.index import ModelIndex
+
+if TYPE_CHECKING:
+    from trtdeploy.config.device import DeviceSpec
 
 FP32, FP16 = "fp32", "fp16"
 PIN_PRECISIONS = (FP32, FP16, *QUANTIZED_TYPES)
